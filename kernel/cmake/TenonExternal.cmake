@@ -1,0 +1,20 @@
+# Third-party packages, each behind one target; macros that change an ABI are set here and nowhere else.
+find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(fmt REQUIRED)
+find_package(Boost 1.81 REQUIRED)
+
+add_library(tenon_ext_boost INTERFACE)
+target_link_libraries(tenon_ext_boost INTERFACE Boost::headers)
+
+add_library(tenon_ext_asio INTERFACE)
+target_link_libraries(tenon_ext_asio INTERFACE Boost::headers Threads::Threads)
+target_compile_definitions(tenon_ext_asio INTERFACE BOOST_ASIO_SEPARATE_COMPILATION BOOST_ASIO_NO_DEPRECATED)
+
+add_library(tenon_ext_dll INTERFACE)
+target_link_libraries(tenon_ext_dll INTERFACE Boost::headers ${CMAKE_DL_LIBS})
+target_compile_definitions(tenon_ext_dll INTERFACE BOOST_DLL_USE_STD_FS)
+
+find_library(TENON_LZ4 lz4 REQUIRED)
+find_library(TENON_ZSTD zstd REQUIRED)
+find_library(TENON_DEFLATE deflate REQUIRED)
