@@ -8,12 +8,12 @@
  *
  * Thread tags used in the contracts (roles, not OS threads):
  *   [control]     serial per process; may block, bounded by the call's timeout
- *   [append]      serial per storage instance, the order of calls is the log order; no sync, no
- * socket [io]          the host's network threads, concurrent; never blocks, target below 50
- * microseconds [worker]      the host's worker pool, concurrent; may block on disk [sink] serial
- * per event-sink instance; may block [any-thread]  concurrent from anywhere, plug-in threads
- * included; never blocks Two calls with the same serial tag on one instance never overlap and
- * happen before each other. */
+ *   [append]      serial per storage instance, the order of calls is the log order; no sync, no socket
+ *   [io]          the host's network threads, concurrent; never blocks, target below 50 microseconds
+ *   [worker]      the host's worker pool, concurrent; may block on disk
+ *   [sink]        serial per event-sink instance; may block
+ *   [any-thread]  concurrent from anywhere, plug-in threads included; never blocks
+ * Two calls with the same serial tag on one instance never overlap and happen before each other. */
 #ifndef TENON_ABI_TYPES_H
 #define TENON_ABI_TYPES_H
 
