@@ -1,0 +1,49 @@
+#include "tenon/base/worker_pool.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <latch>
+#include <thread>
+
+TEST_SUITE("base/worker_pool") {
+  TEST_CASE("every accepted task runs before stop returns") {
+    std::atomic<int> ran{0};
+    tenon::WorkerPool pool({.name = "test", .threads = 3});
+    for (int i = 0; i < 1000; ++i) {
+      REQUIRE(pool.try_post([&] { ++ran; }));
+    }
+    pool.stop();
+    CHECK(ran == 1000);
+    CHECK_FALSE(pool.try_post([&] { ++ran; }));
+    CHECK(ran == 1000);
+  }
+
+  TEST_CASE("a full queue refuses, and takes again when there is room") {
+    tenon::WorkerPool pool({.name = "test", .threads = 1, .queued_max = 1});
+    std::latch started{1};
+    std::latch release{1};
+    std::latch second_ran{1};
+    REQUIRE(pool.try_post([&] {
+      started.count_down();
+      release.wait();
+    }));
+    started.wait();  // the worker is busy, the queue is empty
+    REQUIRE(pool.try_post([&] { second_ran.count_down(); }));
+    CHECK_FALSE(pool.try_post([] {}));
+    CHECK(pool.queued() == 1);
+    release.count_down();
+    second_ran.wait();
+    CHECK(pool.try_post([] {}));
+  }
+
+  TEST_CASE("tasks run on other threads, several at a time") {
+    tenon::WorkerPool pool({.name = "test", .threads = 2});
+    std::latch both{2};  // each task waits for the other: one thread alone would never finish
+    const auto meet = [&] { both.arrive_and_wait(); };
+    REQUIRE(pool.try_post(meet));
+    REQUIRE(pool.try_post(meet));
+    pool.stop();
+    CHECK(both.try_wait());
+  }
+}
