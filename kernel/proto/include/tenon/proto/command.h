@@ -91,7 +91,12 @@ std::optional<std::int64_t> parse_long(std::string_view text) noexcept;
 Result<> decode_command(std::span<std::byte> frame, CommandView& out);
 
 /// Writes one frame at the end of a buffer without building anything in between: constructor,
-/// field()…, then finish(). Exactly one finish() per writer. Thread: any, one at a time.
+/// field()…, then finish(). Exactly one finish() per writer; Head::remark must live until then.
+/// Does not allocate beyond the growth of the buffer. Thread: any, one at a time.
+///
+/// What the format cannot carry is bent rather than broken: a code beyond 16 bits goes out with a
+/// JSON header even if the binary one was asked for, a remark is cut at 64 KiB, a field that would
+/// not fit into the header (16 MiB; binary keys: 32767 bytes) is left out.
 class FrameWriter {
  public:
   struct Head {
@@ -133,6 +138,7 @@ class FrameWriter {
   std::size_t ext_length_at_ = 0;
   Head head_;
   bool has_fields_ = false;
+  bool want_empty_fields_ = false;
 };
 
 /// An owned command, for code where convenience counts more than copies.
