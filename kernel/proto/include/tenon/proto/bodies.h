@@ -33,6 +33,7 @@ struct MessageQueue {
 struct DataVersion {
   std::int64_t timestamp = 0;
   std::int64_t counter = 0;
+  std::int64_t state_version = 0;  ///< 5.x only; written if it is not 0
   friend bool operator==(const DataVersion&, const DataVersion&) = default;
 };
 std::string encode(const DataVersion& v);
@@ -46,6 +47,7 @@ struct TopicConfig {
   std::string filter_type = "SINGLE_TAG";
   std::int32_t sys_flag = 0;
   bool order = false;
+  std::map<std::string, std::string> extra{};  ///< unknown members as JSON text
   friend bool operator==(const TopicConfig&, const TopicConfig&) = default;
 };
 
@@ -70,6 +72,7 @@ struct SubscriptionGroupConfig {
   std::int64_t broker_id = 0;
   std::int64_t which_broker_when_consume_slowly = 1;
   bool notify_consumer_ids_changed_enable = true;
+  std::map<std::string, std::string> extra{};  ///< unknown members as JSON text
   friend bool operator==(const SubscriptionGroupConfig&, const SubscriptionGroupConfig&) = default;
 };
 struct SubscriptionGroupTable {
@@ -96,6 +99,8 @@ struct RegisterBrokerBody {
   std::vector<std::string> filter_servers{};
 };
 std::string encode(const RegisterBrokerBody& b);
+/// The compressed form; topic sysFlag, order and unknown members are not carried by it.
+Result<std::string> encode_compressed(const RegisterBrokerBody& b);
 /// @param compressed       header field `compressed`
 /// @param sender_version   below 37 the body is the bare topic table; from 413 on a compressed body
 /// has a static-topic part
@@ -169,7 +174,9 @@ struct SubscriptionData {
   friend bool operator==(const SubscriptionData&, const SubscriptionData&) = default;
 };
 /// Builds the tag sets of "*" or "a || b" (spec: broker §9.1). For other types only the text is
-/// kept.
+/// kept. The caller sets sub_version.
+/// @return kInvalid for a tag expression without a tag ("||") and an empty expression of another
+/// type, with Java's text. Thread: any.
 Result<SubscriptionData> build_subscription(std::string_view topic,
                                             std::string_view expression,
                                             std::string_view type);
