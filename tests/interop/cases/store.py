@@ -1,1 +1,196 @@
+"""Store folders: Tenon opens what Java wrote, Java opens what Tenon wrote."""
+import base64
+import hashlib
+import json
+import os
+import tarfile
 
+from lib import cluster as clusters
+from lib import messages as msg
+from lib import remoting
+from lib.runner import case
+
+from .clients import raw_send, unique, wait_routed
+
+DATA = os.path.join(clusters.ROOT, "tests", "data", "store")
+
+
+def body_digest(m):
+    return hashlib.sha256(base64.b64decode(m["body"])).hexdigest() if "body" in m else m["bodySha256"]
+
+
+def check_golden(c, expected):
+    """Everything that expected.json says about queues, messages, keys, ids, times and offsets. Complaints."""
+    bad, by_queue, by_physical = [], {}, {}
+    for m in expected["messages"]:
+        by_queue.setdefault((m["topic"], m["queueId"]), []).append(m)
+        by_physical[m["commitLogOffset"]] = m
+    for q in expected["queues"]:
+        where = (q["topic"], q["queueId"])
+        for name, code, want in (("minOffset", remoting.MIN_OFFSET, q["minOffset"]), ("maxOffset", remoting.MAX_OFFSET, q["maxOffset"]),
+                                 ("earliestMsgStoreTime", remoting.EARLIEST_TIME, q.get("earliestMsgStoreTime", -1))):
+            got = c.offset(code, *where)
+            if got != want:
+                bad.append(f"{name} of {where} is {got}, not {want}")
+        found = c.read_queue(*where)
+        wanted = by_queue.get(where, [])
+        if [(r.offset, r.physical, r.sha) for r in found] != [(m["queueOffset"], m["commitLogOffset"], m["recordSha256"]) for m in wanted]:
+            bad.append(f"records of {where} differ: {len(found)} found, {len(wanted)} wanted")
+        for tag in sorted({m["properties"].get("TAGS") for m in wanted} - {None})[:3]:
+            at, got = q["minOffset"], []
+            while at < q["maxOffset"]:
+                a = c.pull(*where, at, expression=tag)
+                got += [r.offset for r in remoting.records(a.body)] if a.code == 0 else []
+                at = int(a.ext["nextBeginOffset"]) if a.code in (0, 20) else q["maxOffset"]
+            code = next(m["tagsCode"] for m in wanted if m["properties"].get("TAGS") == tag)
+            if got != [m["queueOffset"] for m in wanted if m["tagsCode"] == code]:
+                bad.append(f"pull of {where} with tag {tag} gives offsets {got[:10]}")
+    for m in expected["messages"]:
+        code, found = c.view(m["commitLogOffset"])
+        if code != 0 or len(found) != 1 or found[0].sha != m["recordSha256"] or found[0].msg_id != m["msgId"].upper():
+            bad.append(f"view by id {m['msgId']} answers {code}")
+    for k in expected["keyQueries"]:
+        a = c.call(remoting.QUERY, {"topic": k["topic"], "key": k["key"], "maxNum": k["maxNum"], "beginTimestamp": k["beginTs"], "endTimestamp": k["endTs"],
+                                    "_UNIQUE_KEY_QUERY": "true" if k["uniqKeyQuery"] else "false"})
+        found = remoting.records(a.body) if a.code == 0 else []
+        if a.code != k["code"] or [r.physical for r in found] != k["offsets"] or any(r.sha != by_physical[r.physical]["recordSha256"] for r in found if r.physical in by_physical):
+            bad.append(f"query of key {k['key']!r} in {k['topic']} answers {a.code} with {[r.physical for r in found]}, not {k['code']} with {k['offsets']}")
+    for s in expected["searchOffset"]:
+        got = c.offset(remoting.SEARCH_OFFSET, s["topic"], s["queueId"], timestamp=s["timestamp"])
+        if got not in (s["offset"], s.get("offsetAfterReopen", s["offset"])):
+            bad.append(f"search by time {s} gives {got}")
+    for where, queues in expected["config"]["consumerOffset.json"]["offsetTable"].items():
+        topic, group = where.split("@")
+        for q, want in queues.items():
+            a = c.call(remoting.QUERY_OFFSET, {"consumerGroup": group, "topic": topic, "queueId": q})
+            if a.code != 0 or int(a.ext["offset"]) != want:
+                bad.append(f"consumer offset of {where} queue {q}: {a.code} {a.ext}, not {want}")
+    return bad
+
+
+def open_golden(ctx, expected, folder):
+    """The cluster under test on the unpacked store."""
+    if ctx.runner.against == "java":
+        sizes = [f"{k}={v}" for k, v in expected["brokerSettings"].items() if k.startswith(("mappedFileSize", "maxHash", "maxIndex", "fileReserved", "diskMax"))]
+        cluster = clusters.Java(folder, version=expected["brokerVersion"], settings=sizes)
+    else:
+        cluster = clusters.Tenon(folder, store=os.path.join(folder, "store"))
+    return ctx.keep(cluster.start())
+
+
+def golden(ctx, name):
+    with open(os.path.join(DATA, name, "expected.json"), encoding="utf-8") as f:
+        expected = json.load(f)
+    folder = ctx.temp("golden")
+    with tarfile.open(os.path.join(DATA, name, "store.tar.gz")) as t:
+        t.extractall(folder)
+    cluster = open_golden(ctx, expected, folder)
+    topics = sorted({q["topic"] for q in expected["queues"]})
+    wait_routed(cluster, topics[-1])
+    with remoting.Client(cluster.broker) as c:
+        bad = check_golden(c, expected)
+    with remoting.Client(cluster.namesrv) as ns:
+        for t in topics:
+            route, config = ns.route(t)["queueDatas"][0], expected["config"]["topics.json"]["topicConfigTable"][t]
+            if any(route[k] != config[k] for k in ("readQueueNums", "writeQueueNums", "perm")):
+                bad.append(f"route of {t} is {route}, topics.json says {config}")
+    ctx.sub("answers", bad)
+    # The Java client reads all of it, also what is compressed with LZ4 and ZSTD.
+    wanted = {(m["topic"], m["queueId"], m["queueOffset"]): m for m in expected["messages"] if m["topic"] in topics}
+    run = ctx.client("java-5.3.3", "consume", cluster.namesrv, group=unique("GoldenGroup_"), topic=topics, expect=len(wanted), timeout=40, quiet=1)
+    run.wait(70)
+    got = {(l["topic"], l["queueId"], l["queueOffset"]): l for l in run.received()}
+    bad = [f"{len(run.received())} received, {len(wanted)} stored"] if set(got) != set(wanted) or len(run.received()) != len(wanted) else []
+    bad += [f"{k}: body or properties differ" for k, l in got.items() if k in wanted and (l["sha256"] != body_digest(wanted[k]) or any(l["props"].get(p) != v for p, v in wanted[k]["properties"].items()))]
+    ctx.sub("java-client", bad + ([run.describe()] if bad else []))
+    # New messages continue the queues, and a second start finds old and new.
+    last = expected["queues"][0]
+    with remoting.Client(cluster.broker) as c:
+        a = c.send(last["topic"], b"appended", last["queueId"], {"KEYS": "appended-key"})
+        assert a.code == 0 and int(a.ext["queueOffset"]) == last["maxOffset"], (a.code, a.remark, a.ext)
+    cluster.stop()
+    cluster.start()
+    with remoting.Client(cluster.broker) as c:
+        found = c.read_queue(last["topic"], last["queueId"])
+        assert len(found) == last["maxOffset"] - last["minOffset"] + 1 and found[-1].body == b"appended", len(found)
+        code, by_key = c.query(last["topic"], "appended-key")
+        assert code == 0 and by_key[0].raw == found[-1].raw, code
+
+
+for _name in ("basic-clean", "basic-killed", "v5-basic"):
+    case(f"golden-{_name}", java_too=True, needs=("java-5.3.3",))(lambda ctx, name=_name: golden(ctx, name))
+
+
+def snapshot(c, topics):
+    """What a broker serves: records, keys, offsets; comparable between brokers."""
+    out = {}
+    for t in topics:
+        for q in range(4):
+            out[t, q] = [r.sha for r in c.read_queue(t, q)], c.offset(remoting.MIN_OFFSET, t, q), c.offset(remoting.MAX_OFFSET, t, q)
+        for key in ("mix-key-3", "mix-p", "mix-ключ"):
+            code, found = c.query(t, key)
+            out[t, key] = code, [r.sha for r in found]
+        a = c.call(remoting.QUERY_OFFSET, {"consumerGroup": "SnapshotGroup", "topic": t, "queueId": 1})
+        out[t, "offset"] = a.code, a.ext.get("offset")
+    return out
+
+
+def java_serves(ctx, version, killed):
+    writer = ctx.fresh()
+    topics = [unique("JavaServes_") for _ in range(3)]
+    for t in topics:
+        raw_send(writer, msg.full_set(t, "mix", plain=True))
+    with remoting.Client(writer.broker) as c:
+        for n in range(700):  # several index and queue entries, small bodies
+            assert c.send(topics[0], b"n%d" % n, n % 4, {"KEYS": f"many-{n}", "TAGS": f"T{n % 5}"}).code == 0
+        for t in topics:
+            assert c.call(remoting.UPDATE_OFFSET, {"consumerGroup": "SnapshotGroup", "topic": t, "queueId": 1, "commitOffset": 5}).code == 0
+        clusters.wait_for("the key index", lambda: c.query(topics[-1], "mix-p")[0] == 0)
+        before = snapshot(c, topics)
+        one = c.read_queue(topics[0], 2)[-1]
+    if killed:  # offsets are written every 5 s: not part of what must survive SIGKILL
+        for t in topics:
+            before.pop((t, "offset"))
+        writer.kill()
+    else:
+        writer.stop()
+    folder = ctx.temp("java")
+    clusters.copy_store(writer.store, os.path.join(folder, "store"))
+    java = ctx.keep(clusters.Java(folder, version=version).start())
+    wait_routed(java, topics[0])
+    with remoting.Client(java.broker) as c:
+        after = snapshot(c, topics)
+        bad = [f"{k}: {before[k][0] if isinstance(k[1], str) else len(before[k][0])} written, {v[0] if isinstance(k[1], str) else len(v[0])} served" for k, v in after.items() if k in before and before[k] != v]
+        code, viewed = c.view(one.physical)
+        bad += [] if code == 0 and viewed[0].sha == one.sha else [f"view by id answers {code}"]
+        a = c.send(topics[0], b"from Java", 0, {"KEYS": "from-java"})
+        bad += [] if a.code == 0 and int(a.ext["queueOffset"]) == before[topics[0], 0][2] else [f"send to Java: {a.code} {a.remark} {a.ext}"]
+    assert not bad, bad
+    java.stop()
+    # And back: the writer's program opens what Java went on with.
+    back = type(writer)(ctx.temp("back")) if ctx.runner.against == "tenon" else clusters.Java(ctx.temp("back"), version=version)
+    os.rename(java.store, back.store)
+    ctx.keep(back.start())
+    with remoting.Client(back.broker) as c:
+        found = c.read_queue(topics[0], 0)
+        assert found[-1].body == b"from Java" and len(found) == before[topics[0], 0][2] + 1, len(found)
+        code, by_key = c.query(topics[0], "from-java")
+        assert code == 0 and by_key[-1].raw == found[-1].raw, code
+
+
+@case("java-4.9.7-serves-our-store", java_too=True, needs=("java",))
+def java_4(ctx):
+    """Java 4.9.7 on a copy of the folder after a clean stop, and back."""
+    java_serves(ctx, "4.9.7", killed=False)
+
+
+@case("java-4.9.7-serves-our-killed-store", java_too=True, needs=("java",))
+def java_4_killed(ctx):
+    """The same after SIGKILL."""
+    java_serves(ctx, "4.9.7", killed=True)
+
+
+@case("java-5.3.3-serves-our-store", java_too=True, needs=("java",))
+def java_5(ctx):
+    """Java 5.3.3 on a copy of the folder after a clean stop, and back."""
+    java_serves(ctx, "5.3.3", killed=False)
