@@ -1,0 +1,146 @@
+// One consume queue: units of 20 bytes that point into the commit log (spec: store §5).
+//
+//   0  8  physical offset
+//   8  4  record length
+//  12  8  tags code
+//
+// A unit with offset 0 and length 0x7fffffff is filler without a message; all zero is the end.
+#pragma once
+
+#include "mapped_file.h"
+
+#include "tenon/base/result.h"
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace tenon::store_file {
+
+inline constexpr std::uint64_t kUnitBytes = 20;
+inline constexpr std::uint32_t kFillerLength = 0x7fff'ffff;
+
+struct Unit {
+  std::uint64_t phys = 0;
+  std::uint32_t bytes = 0;
+  std::int64_t tags_code = 0;
+
+  bool is_filler() const noexcept { return phys == 0 && bytes == kFillerLength; }
+  bool is_end() const noexcept {
+    return bytes == 0 || static_cast<std::int32_t>(bytes) < 0 ||
+           static_cast<std::int64_t>(phys) < 0;
+  }
+};
+Unit load_unit(const std::uint8_t* p) noexcept;
+/// Writes the length last: a killed process leaves no unit rather than half of one.
+void store_unit(std::uint8_t* p, const Unit& unit) noexcept;
+
+/// Threads: put() and everything marked "dispatch role" belongs to whoever dispatches; next() and
+/// advance() to the append sequence; reads are for any thread.
+class ConsumeQueue {
+ public:
+  ConsumeQueue(std::string topic, std::uint32_t id, std::string folder, std::uint64_t file_bytes);
+
+  const std::string& topic() const noexcept { return topic_; }
+  std::uint32_t id() const noexcept { return id_; }
+  FileSet& files() noexcept { return files_; }
+
+  std::int64_t min_offset() const noexcept { return min_.load(std::memory_order_acquire); }
+  std::int64_t max_offset() const noexcept { return max_.load(std::memory_order_acquire); }
+  std::uint64_t min_phys() const noexcept { return min_phys_.load(std::memory_order_relaxed); }
+  std::int64_t last_store_ms() const noexcept {
+    return last_store_ms_.load(std::memory_order_relaxed);
+  }
+  void set_last_store_ms(std::int64_t ms) noexcept {
+    last_store_ms_.store(ms, std::memory_order_relaxed);
+  }
+
+  /// Next queue offset of the append sequence.
+  std::int64_t next() const noexcept { return next_; }
+  void advance(std::int64_t by) noexcept { next_ += by; }
+  void rebuild_counter() noexcept { next_ = max_offset(); }
+
+  /// Loads what the files say: end, last physical offset. Dispatch role, before use.
+  Result<> recover(bool crashed);
+  /// Adds the unit of a record, unless the queue has it already. A gap is padded with filler, so
+  /// that offsets never shift (spec: store §5.2 trap). Dispatch role. Does not allocate, except
+  /// when a file is full.
+  Result<> put(std::int64_t offset, const Unit& unit, std::int64_t store_ms) {
+    if (offset == max_.load(std::memory_order_relaxed) && room_ > 0) [[likely]] {
+      if (unit.phys + unit.bytes <= max_phys_) {
+        return ok();
+      }
+      store_unit(tail_at_, unit);
+      tail_at_ += kUnitBytes;
+      --room_;
+      max_phys_ = unit.phys + unit.bytes;
+      last_store_ms_.store(store_ms, std::memory_order_relaxed);
+      max_.store(offset + 1, std::memory_order_release);
+      return ok();
+    }
+    return put_slow(offset, unit, store_ms);
+  }
+  /// End of the last record that the queue knows. Dispatch role.
+  std::uint64_t max_phys() const noexcept { return max_phys_; }
+  /// Removes the units of records at or behind phys, zeroing them. kBusy while a reader holds a
+  /// file that would go. Dispatch role.
+  Result<> truncate(std::uint64_t phys);
+  /// Removes the units from offset `end` on, likewise.
+  Result<> cut_units(std::int64_t end);
+  /// Zeroes whatever lies behind the end (spec: store §13.3: stale units must not reappear); if not
+  /// `always`, only when there is something right behind it.
+  Result<> erase_tail(bool always);
+  /// Moves the minimum to the first unit of a record at or behind log_min, never backwards. Any one
+  /// thread at a time.
+  void correct_min(std::uint64_t log_min);
+  /// Removes files whose last unit is below log_min, never the last one.
+  std::uint32_t remove_expired(std::uint64_t log_min);
+  /// True if the next file should be made soon.
+  bool nearly_full() const noexcept { return nearly_full_.load(std::memory_order_relaxed); }
+  /// Makes the file after the current one. Thread: helper.
+  void prepare_next_file() noexcept;
+
+  /// Reads up to n units from offset on, to the end of the file of that unit. Returns how many.
+  std::size_t read(std::int64_t offset, Unit* out, std::size_t n);
+  /// Units of one file in [offset, …) without copying: for searches. Empty pin if not there.
+  FilePin pin_unit(std::int64_t offset, const std::uint8_t*& at);
+
+  /// Writes dirty pages; least_pages as in spec: store §9.4. Thread: flusher.
+  Result<> flush(std::uint32_t least_pages);
+
+  bool is_dropped() const noexcept { return dropped_.load(std::memory_order_acquire); }
+  void drop() noexcept { dropped_.store(true, std::memory_order_release); }
+
+ private:
+  Result<> put_slow(std::int64_t offset, const Unit& unit, std::int64_t store_ms);
+  Result<> pad_to(std::int64_t offset);
+  /// Sets tail_at_ and room_ for the unit at `offset`, creating its file and reserving its page.
+  Result<> make_room(std::int64_t offset);
+  void forget_tail() noexcept {
+    tail_at_ = nullptr;
+    room_ = 0;
+  }
+
+  const std::string topic_;
+  const std::uint32_t id_;
+  FileSet files_;
+
+  std::atomic<std::int64_t> min_{0};
+  std::atomic<std::int64_t> max_{0};
+  std::atomic<std::uint64_t> min_phys_{0};
+  std::atomic<std::int64_t> last_store_ms_{0};
+  std::atomic<bool> dropped_{false};
+  std::atomic<bool> nearly_full_{false};
+
+  std::int64_t next_ = 0;
+  std::uint64_t max_phys_ = 0;
+  std::uint8_t* tail_at_ = nullptr;  ///< where the next unit goes
+  std::uint32_t room_ = 0;           ///< units that fit into the reserved page
+
+  std::mutex flush_mutex_{};
+  std::uint64_t flushed_ = 0;  ///< byte position up to which the disk has it
+};
+
+}  // namespace tenon::store_file

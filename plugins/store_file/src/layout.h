@@ -1,0 +1,43 @@
+// What lies in a store folder, looked at without changing anything: names and sizes of all files,
+// each checked (spec: store §1, §25).
+#pragma once
+
+#include "options.h"
+
+#include "tenon/base/result.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tenon::store_file {
+
+struct QueueFolder {
+  std::string topic{};
+  std::uint32_t id = 0;
+  std::vector<std::uint64_t> bases{};  ///< ascending, without holes
+};
+
+struct Layout {
+  std::uint64_t log_file_bytes = 0;
+  std::uint64_t queue_file_bytes = 0;
+  std::vector<std::uint64_t> log_bases{};
+  std::vector<QueueFolder> queues{};
+  std::vector<std::string> index_names{};  ///< ascending
+  std::uint64_t index_file_bytes = 0;      ///< 0 without files
+  std::vector<std::string> empty_files{};  ///< left by a crash between two calls, to be removed
+  bool abort = false;
+  bool has_lock_file = false;
+  std::vector<std::string> notes{};  ///< lines for the log
+};
+
+std::string log_folder(const std::string& root);
+std::string queue_folder(const std::string& root, std::string_view topic, std::uint32_t id);
+std::string index_folder(const std::string& root);
+
+/// Reads the folder. File sizes come from the existing files, else from the options.
+/// @return kCorrupt for a foreign or damaged file, kIncompatible for a store of another kind; the
+/// text names the file and what to do. Nothing is changed.
+Result<Layout> scan_layout(const Options& options);
+
+}  // namespace tenon::store_file

@@ -1,0 +1,265 @@
+#include "mapped_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+namespace tenon::store_file {
+
+std::string file_name_of(std::uint64_t base) {
+  return fmt::format("{:020}", base);
+}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) {
+    ::munmap(data_, bytes_);
+  }
+}
+
+Result<> MappedFile::map(bool create) {
+  if (data_ != nullptr) {
+    return ok();
+  }
+  Fd fd(io().open(path_.c_str(), O_RDWR | (create ? O_CREAT : 0), 0644));
+  if (fd.get() < 0) {
+    return os_error((create ? "create " : "open ") + path_, errno);
+  }
+  struct stat st {};
+  if (::fstat(fd.get(), &st) != 0) {
+    return os_error("stat " + path_, errno);
+  }
+  if (static_cast<std::uint64_t>(st.st_size) != bytes_) {
+    if (!create || st.st_size != 0) {
+      return Error{Errc::kCorrupt,
+                   fmt::format("{} has {} bytes, {} expected", path_, st.st_size, bytes_)};
+    }
+    // Sparse: the blocks come when the pages are reserved.
+    if (io().ftruncate(fd.get(), static_cast<off_t>(bytes_)) != 0) {
+      const int error = errno;
+      static_cast<void>(io().unlink(path_.c_str()));
+      return os_error("enlarge " + path_, error, error == ENOSPC ? Errc::kFull : Errc::kIo);
+    }
+  }
+  void* at = io().mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+  if (at == MAP_FAILED) {
+    return os_error("map " + path_, errno);
+  }
+  data_ = static_cast<std::uint8_t*>(at);
+  fd_ = std::move(fd);
+  return ok();
+}
+
+Result<> MappedFile::sync(std::uint64_t from, std::uint64_t to) const {
+  const std::uint64_t begin = page_down(std::max(from, base_) - base_);
+  const std::uint64_t stop = std::min(to, end()) - base_;
+  if (begin < stop && io().msync(data_ + begin, stop - begin, MS_SYNC) != 0) {
+    return os_error("sync " + path_, errno);
+  }
+  return ok();
+}
+
+Result<> MappedFile::reserve(std::uint64_t from, std::uint64_t to) const {
+  const std::uint64_t begin = page_down(std::max(from, base_) - base_);
+  const std::uint64_t stop = std::min(to, end()) - base_;
+  if (begin >= stop) {
+    return ok();
+  }
+  if (io().populate(data_ + begin, stop - begin) != 0) {
+    // The kernel reports a failed block allocation of a mapping as a bad address.
+    const int error = errno == EFAULT ? ENOSPC : errno;
+    return os_error("reserve space in " + path_, error, error == ENOSPC ? Errc::kFull : Errc::kIo);
+  }
+  return ok();
+}
+
+Result<> MappedFile::allocate(std::uint64_t from, std::uint64_t to) const {
+  if (io().fallocate(fd_.get(),
+                     0,
+                     static_cast<off_t>(from - base_),
+                     static_cast<off_t>(std::min(to, end()) - from)) == 0) {
+    return ok();
+  }
+  if (errno == EOPNOTSUPP || errno == ENOSYS) {
+    return reserve(from, to);
+  }
+  const int error = errno;
+  return os_error("allocate space in " + path_, error, error == ENOSPC ? Errc::kFull : Errc::kIo);
+}
+
+void MappedFile::forget(std::uint64_t from, std::uint64_t to) const noexcept {
+  if (from < base_) {
+    from = base_;
+  }
+  const std::uint64_t begin = page_up(from - base_);
+  const std::uint64_t stop = page_down(std::min(to, end()) - base_);
+  if (data_ != nullptr && begin < stop) {
+    static_cast<void>(::madvise(data_ + begin, stop - begin, MADV_DONTNEED));
+  }
+}
+
+void FileSet::adopt(std::uint64_t base) {
+  const std::scoped_lock lock(mutex_);
+  files_.push_back(
+      std::make_unique<MappedFile>(folder_ + "/" + file_name_of(base), base, file_bytes_));
+}
+
+Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
+  std::unique_ptr<MappedFile> created;
+  bool first = false;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (MappedFile* existing = find_locked(base)) {
+      TENON_TRY(existing->map(false));
+      return existing;
+    }
+    if (!files_.empty() && files_.back()->end() != base) {
+      return Error{Errc::kInternal,
+                   fmt::format("{} would get a hole before {}", folder_, file_name_of(base))};
+    }
+    first = files_.empty();
+    created = std::make_unique<MappedFile>(folder_ + "/" + file_name_of(base), base, file_bytes_);
+  }
+  if (first) {
+    TENON_TRY(make_directories(folder_));
+  }
+  TENON_TRY(created->map(true));
+  const std::scoped_lock lock(mutex_);
+  if (MappedFile* existing = find_locked(base)) {
+    return existing;  // another thread was faster; both mapped the same file
+  }
+  files_.push_back(std::move(created));
+  return files_.back().get();
+}
+
+MappedFile* FileSet::find_locked(std::uint64_t pos) {
+  if (files_.empty() || pos < files_.front()->base() || pos >= files_.back()->end()) {
+    return nullptr;
+  }
+  return files_[(pos - files_.front()->base()) / file_bytes_].get();
+}
+
+FilePin FileSet::pin_locked(MappedFile* file) {
+  if (file == nullptr || !file->map(false)) {
+    return FilePin{};
+  }
+  file->pin();
+  return FilePin{file};
+}
+
+FilePin FileSet::pin(std::uint64_t pos) {
+  const std::scoped_lock lock(mutex_);
+  return pin_locked(find_locked(pos));
+}
+
+FilePin FileSet::pin_first() {
+  const std::scoped_lock lock(mutex_);
+  return pin_locked(files_.empty() ? nullptr : files_.front().get());
+}
+
+FilePin FileSet::pin_last() {
+  const std::scoped_lock lock(mutex_);
+  return pin_locked(files_.empty() ? nullptr : files_.back().get());
+}
+
+MappedFile* FileSet::find(std::uint64_t pos) {
+  const std::scoped_lock lock(mutex_);
+  MappedFile* file = find_locked(pos);
+  return file != nullptr && file->map(false) ? file : nullptr;
+}
+
+bool FileSet::empty() const {
+  const std::scoped_lock lock(mutex_);
+  return files_.empty();
+}
+
+std::size_t FileSet::count() const {
+  const std::scoped_lock lock(mutex_);
+  return files_.size();
+}
+
+std::uint64_t FileSet::first_base() const {
+  const std::scoped_lock lock(mutex_);
+  return files_.empty() ? 0 : files_.front()->base();
+}
+
+std::uint64_t FileSet::last_end() const {
+  const std::scoped_lock lock(mutex_);
+  return files_.empty() ? 0 : files_.back()->end();
+}
+
+std::vector<std::uint64_t> FileSet::bases() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::uint64_t> all;
+  all.reserve(files_.size());
+  for (const auto& f : files_) {
+    all.push_back(f->base());
+  }
+  return all;
+}
+
+std::uint64_t FileSet::next_base(std::uint64_t pos) const {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& f : files_) {
+    if (f->base() > pos) {
+      return f->base();
+    }
+  }
+  return 0;
+}
+
+bool FileSet::remove_first() {
+  std::unique_ptr<MappedFile> gone;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (files_.size() < 2 || files_.front()->is_pinned()) {
+      return false;
+    }
+    gone = std::move(files_.front());
+    files_.erase(files_.begin());
+  }
+  static_cast<void>(io().unlink(gone->path().c_str()));
+  return true;
+}
+
+bool FileSet::remove_from(std::uint64_t pos) {
+  std::vector<std::unique_ptr<MappedFile>> gone;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& f : files_) {
+      if (f->base() >= pos && f->is_pinned()) {
+        return false;
+      }
+    }
+    while (!files_.empty() && files_.back()->base() >= pos) {
+      gone.push_back(std::move(files_.back()));
+      files_.pop_back();
+    }
+  }
+  for (const auto& f : gone) {  // newest first: a crash in between leaves no hole
+    static_cast<void>(io().unlink(f->path().c_str()));
+  }
+  return true;
+}
+
+bool FileSet::clear() {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& f : files_) {
+    if (f->is_pinned()) {
+      return false;
+    }
+  }
+  files_.clear();
+  return true;
+}
+
+bool FileSet::has_pins() const {
+  const std::scoped_lock lock(mutex_);
+  return std::any_of(files_.begin(), files_.end(), [](const auto& f) { return f->is_pinned(); });
+}
+
+}  // namespace tenon::store_file

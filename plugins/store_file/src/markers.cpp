@@ -1,0 +1,155 @@
+#include "markers.h"
+
+#include "tenon/base/endian.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace tenon::store_file {
+
+namespace {
+
+/// Folders locked by this process: record locks do not exclude their own process.
+struct OwnLocks {
+  std::mutex mutex{};
+  std::set<std::pair<std::uint64_t, std::uint64_t>> taken{};
+};
+OwnLocks& own_locks() {
+  static OwnLocks locks;
+  return locks;
+}
+
+constexpr std::size_t kCheckpointBytes = 4096;
+constexpr std::size_t kIndexedAt = 4080;
+constexpr std::uint64_t kIndexedMagic = 0x54454e4f4e494458;  // "TENONIDX"
+
+}  // namespace
+
+Result<> FolderLock::lock(const std::string& root, bool create) {
+  if (is_locked()) {
+    return ok();
+  }
+  const std::string path = root + "/lock";
+  const Error busy{
+      Errc::kConflict,
+      fmt::format("store folder {} is in use by another broker; stop it or choose another root",
+                  root)};
+  struct stat st {};
+  const std::scoped_lock guard(own_locks().mutex);
+  // Trap: closing any descriptor of the file drops the process's lock on it, so a file that this
+  // process has locked is not even opened.
+  if (::stat(path.c_str(), &st) == 0 && own_locks().taken.contains({st.st_dev, st.st_ino})) {
+    return busy;
+  }
+  Fd fd(io().open(path.c_str(), O_RDWR | (create ? O_CREAT : 0), 0644));
+  if (fd.get() < 0) {
+    if (errno == ENOENT && !create) {
+      return ok();
+    }
+    return os_error("open " + path, errno, errno == EACCES ? Errc::kDenied : Errc::kIo);
+  }
+  if (::fstat(fd.get(), &st) != 0) {
+    return os_error("stat " + path, errno);
+  }
+  const std::pair<std::uint64_t, std::uint64_t> key{st.st_dev, st.st_ino};
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = 0;
+  range.l_len = 1;
+  if (::fcntl(fd.get(), F_SETLK, &range) != 0) {
+    if (errno == EACCES || errno == EAGAIN) {
+      return busy;
+    }
+    return os_error("lock " + path, errno);
+  }
+  if (st.st_size != 4) {
+    static_cast<void>(io().pwrite(fd.get(), "lock", 4, 0));
+  }
+  own_locks().taken.insert(key);
+  device_ = key.first;
+  inode_ = key.second;
+  fd_ = std::move(fd);
+  return ok();
+}
+
+void FolderLock::unlock() noexcept {
+  if (is_locked()) {
+    const std::scoped_lock guard(own_locks().mutex);
+    own_locks().taken.erase({device_, inode_});
+    fd_ = Fd{};
+  }
+}
+
+std::int64_t Checkpoint::min_ms() const noexcept {
+  return std::max<std::int64_t>(0, std::min(physic_ms, logics_ms) - 3000);
+}
+
+Result<Checkpoint> load_checkpoint(const std::string& root) {
+  const std::string path = root + "/checkpoint";
+  Checkpoint c;
+  const Fd fd(io().open(path.c_str(), O_RDONLY, 0));
+  if (fd.get() < 0) {
+    return errno == ENOENT ? Result<Checkpoint>(c) : os_error("open " + path, errno);
+  }
+  std::uint8_t bytes[kCheckpointBytes] = {};
+  if (::pread(fd.get(), bytes, sizeof bytes, 0) < 24) {
+    return c;
+  }
+  c.physic_ms = load_be<std::int64_t>(bytes);
+  c.logics_ms = load_be<std::int64_t>(bytes + 8);
+  c.index_ms = load_be<std::int64_t>(bytes + 16);
+  if (load_be<std::uint64_t>(bytes + kIndexedAt) == kIndexedMagic) {
+    c.indexed = load_be<std::uint64_t>(bytes + kIndexedAt + 8);
+  }
+  return c;
+}
+
+Result<> save_checkpoint(const std::string& root, const Checkpoint& c) {
+  const std::string path = root + "/checkpoint";
+  const Fd fd(io().open(path.c_str(), O_RDWR | O_CREAT, 0644));
+  if (fd.get() < 0) {
+    return os_error("open " + path, errno);
+  }
+  std::uint8_t bytes[kCheckpointBytes] = {};
+  static_cast<void>(::pread(fd.get(), bytes, sizeof bytes, 0));  // keep what newer versions wrote
+  store_be(bytes, c.physic_ms);
+  store_be(bytes + 8, c.logics_ms);
+  store_be(bytes + 16, c.index_ms);
+  store_be(bytes + kIndexedAt, c.indexed == 0 ? std::uint64_t{0} : kIndexedMagic);
+  store_be(bytes + kIndexedAt + 8, c.indexed);
+  if (io().pwrite(fd.get(), bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) {
+    return os_error("write " + path, errno);
+  }
+  if (io().fdatasync(fd.get()) != 0) {
+    return os_error("sync " + path, errno);
+  }
+  return ok();
+}
+
+Result<> create_abort(const std::string& root) {
+  const std::string path = root + "/abort";
+  const Fd fd(io().open(path.c_str(), O_RDWR | O_CREAT, 0644));
+  if (fd.get() < 0) {
+    return os_error("create " + path, errno);
+  }
+  sync_directory(root);
+  return ok();
+}
+
+void remove_abort(const std::string& root) noexcept {
+  static_cast<void>(io().unlink((root + "/abort").c_str()));
+  sync_directory(root);
+}
+
+}  // namespace tenon::store_file

@@ -1,0 +1,75 @@
+// All consume queues of a store, by topic and id, and by handle.
+#pragma once
+
+#include "consume_queue.h"
+
+#include "tenon/abi/types.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::store_file {
+
+/// Thread: any. Queues live until clear(). A handle is never reused before that.
+class QueueTable {
+ public:
+  void configure(std::string root, std::uint64_t file_bytes) {
+    root_ = std::move(root);
+    file_bytes_ = file_bytes;
+  }
+  std::uint64_t file_bytes() const noexcept { return file_bytes_; }
+
+  /// Wait-free. nullptr for a handle that was never given out.
+  ConsumeQueue* at(tenon_queue handle) const noexcept {
+    if (handle == 0 || handle > count_.load(std::memory_order_acquire)) {
+      return nullptr;
+    }
+    const std::uint64_t i = handle - 1;
+    return chunks_[i / kChunk].load(std::memory_order_acquire)->queues[i % kChunk].get();
+  }
+  /// Existing queue or nullptr. Does not allocate.
+  ConsumeQueue* find(std::string_view topic, std::uint32_t id, tenon_queue& handle) const;
+  /// nullptr if the table is full.
+  ConsumeQueue* find_or_create(std::string_view topic, std::uint32_t id, tenon_queue& handle);
+  /// All queues that are not dropped.
+  std::vector<ConsumeQueue*> all() const;
+  /// Removes a queue from the names; its handle answers STALE from now on.
+  void drop(ConsumeQueue& queue);
+  std::size_t size() const;
+  /// False while a reader holds a file of a queue; then nothing happens.
+  bool clear();
+
+ private:
+  static constexpr std::size_t kChunk = 1024;
+  static constexpr std::size_t kChunksMax = 1024;
+  struct Chunk {
+    std::array<std::unique_ptr<ConsumeQueue>, kChunk> queues{};
+  };
+  struct Key {
+    std::string_view topic{};  ///< views the queue's own text
+    std::uint32_t id = 0;
+    bool operator==(const Key&) const = default;
+  };
+  struct KeyHash {
+    std::size_t operator()(const Key& k) const noexcept {
+      return std::hash<std::string_view>{}(k.topic) ^ (k.id * 0x9e37'79b9'7f4a'7c15u);
+    }
+  };
+
+  std::string root_{};
+  std::uint64_t file_bytes_ = 0;
+  mutable std::mutex mutex_{};
+  std::unordered_map<Key, tenon_queue, KeyHash> names_{};
+  std::array<std::atomic<Chunk*>, kChunksMax> chunks_{};
+  std::vector<std::unique_ptr<Chunk>> owned_{};
+  std::atomic<std::uint64_t> count_{0};
+};
+
+}  // namespace tenon::store_file

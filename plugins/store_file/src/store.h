@@ -1,0 +1,279 @@
+// The store: commit log, consume queues and key index behind tenon.storage/1, compatible with the
+// files of RocketMQ 4.9 (plug-in ABI §11, spec: store).
+//
+// Who does what:
+//   append sequence   encodes into the log, assigns offsets; writes queue units itself as long as
+//                     nothing is behind ("dispatch role")
+//   follower thread   dispatches what the appender could not (recovery, visible limit, errors), and
+//                     feeds the key index by reading the log again, at its own pace
+//   flusher thread    brings log and queues to the disk, moves the durable position
+//   helper thread     makes files and pages ready ahead of the appender, gives back those behind
+#pragma once
+
+#include "commit_log.h"
+#include "consume_queue.h"
+#include "key_index.h"
+#include "layout.h"
+#include "markers.h"
+#include "options.h"
+#include "queue_table.h"
+
+#include "tenon/plugin.hpp"
+#include "tenon/proto/message.h"
+#include "tenon/store/host_services.h"
+#include "tenon/store/record.h"
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+namespace tenon::store_file {
+
+/// A thread that sleeps until it is woken or a time has passed.
+class Waker {
+ public:
+  void wake() {
+    {
+      const std::scoped_lock lock(mutex_);
+      woken_ = true;
+    }
+    cv_.notify_one();
+  }
+  template <class Duration>
+  void wait_for(Duration d) {
+    std::unique_lock lock(mutex_);
+    cv_.wait_for(lock, d, [this] { return woken_; });
+    woken_ = false;
+  }
+
+ private:
+  std::mutex mutex_{};
+  std::condition_variable cv_{};
+  bool woken_ = false;
+};
+
+class Store {
+ public:
+  static constexpr plugin::About kAbout{
+      .id = "tenon.store.file",
+      .version = "1.0.0",
+      .name = "File store",
+      .vendor = "Tenon",
+      .url = nullptr,
+      .doc = "Commit log, consume queues and key index in the file format of RocketMQ 4.9",
+      .flags = TENON_PLUGIN_OWNS_STATE | TENON_PLUGIN_STARTS_THREADS};
+  static constexpr const auto& kKeys = kOptionKeys;
+  static constexpr std::uint32_t kStorageCaps =
+      TENON_STORAGE_SENDFILE | TENON_STORAGE_COLD | TENON_STORAGE_RAW;
+  using Interfaces = plugin::Offers<plugin::Storage>;
+
+  explicit Store(plugin::Host& host);
+  ~Store();
+  void activate();
+  void deactivate();
+  void status(const tenon_sink& out) { stats(&out); }
+
+  // tenon.storage/1; contracts in tenon/abi/storage.h.
+  tenon_status recover(const tenon_recover_opts* o, tenon_recover_result* r, tenon_error* err);
+  tenon_status append(const tenon_record* recs,
+                      std::size_t stride,
+                      std::size_t n,
+                      tenon_append_result* out,
+                      std::size_t out_stride,
+                      tenon_error* err);
+  tenon_status open_queue(tenon_str topic,
+                          std::uint32_t queue_id,
+                          std::uint32_t flags,
+                          tenon_queue* out,
+                          tenon_error* err);
+  tenon_status queue_bounds(tenon_queue q, tenon_queue_bounds* out);
+  tenon_status index_read(tenon_queue q,
+                          std::int64_t from,
+                          tenon_index_entry* out,
+                          std::size_t stride,
+                          std::size_t cap,
+                          std::size_t* n,
+                          std::int64_t* next,
+                          tenon_hold* hold);
+  tenon_status fetch(const tenon_extent* ext,
+                     std::size_t n,
+                     std::uint32_t flags,
+                     tenon_view* out,
+                     std::size_t stride,
+                     std::uint64_t* next_file,
+                     tenon_hold* hold,
+                     tenon_error* err);
+  tenon_status message_at(std::uint64_t phys, tenon_view* out, tenon_hold* hold, tenon_error* err);
+  tenon_status read_log(std::uint64_t phys,
+                        std::uint32_t max_bytes,
+                        std::uint32_t flags,
+                        tenon_view* out,
+                        tenon_hold* hold,
+                        tenon_error* err);
+  tenon_status log_bounds(tenon_log_bounds* out);
+  tenon_status offset_by_time(
+      tenon_queue q, std::int64_t ms, std::uint32_t boundary, std::int64_t* out, tenon_error* err);
+  tenon_status time_of(tenon_queue q, std::int64_t offset, std::int64_t* ms, tenon_error* err);
+  tenon_status request_flush(std::uint64_t upto);
+  tenon_status flush_now(std::uint64_t upto, std::uint32_t timeout_ms, tenon_error* err);
+  tenon_status query_keys(const tenon_key_query* q,
+                          tenon_extent* out,
+                          std::size_t stride,
+                          tenon_key_result* r,
+                          tenon_error* err);
+  tenon_status retention(const tenon_retention* p, tenon_retention_result* r, tenon_error* err);
+  tenon_status set_floor(std::uint64_t phys);
+  tenon_status drop_topics(const tenon_str* keep,
+                           std::size_t n,
+                           std::uint32_t* dropped,
+                           tenon_error* err);
+  tenon_status append_raw(std::uint64_t phys,
+                          const tenon_bytes* pieces,
+                          std::size_t n,
+                          tenon_error* err);
+  tenon_status truncate(std::uint64_t phys, std::uint32_t flags, tenon_error* err);
+  tenon_status reset(std::uint64_t start, tenon_error* err);
+  tenon_status set_visible_limit(std::uint64_t phys);
+  tenon_status rebuild_counters(tenon_error* err);
+  void stats(const tenon_sink* out);
+  tenon_status set_role(std::uint32_t role);
+
+ private:
+  enum class Phase : std::uint8_t { kIdle, kRecovered, kActive, kClosing };
+
+  // store_recover.cpp
+  struct Scan;
+  Result<> open_folder(Layout& layout);
+  Result<> open_files(const Layout& layout, bool crashed);
+  std::size_t choose_start(const std::vector<std::uint64_t>& bases, bool crashed);
+  Result<> scan_log(const tenon_recover_opts* o, Scan& scan);
+  Result<> scan_file(const tenon_recover_opts* o, MappedFile& file, Scan& scan);
+  Result<> settle(const Layout& layout, Scan& scan, bool crashed);
+  Result<> drop_ghosts();
+  std::uint64_t index_start(bool crashed);
+  void forget_all();
+
+  // store_append.cpp
+  struct Batch;
+  tenon_status append_one(const tenon_record& r, Batch& batch, tenon_append_result& out);
+  tenon_status append_batch(const tenon_record& r,
+                            ConsumeQueue& queue,
+                            tenon_queue handle,
+                            Batch& batch,
+                            tenon_append_result& out);
+  ConsumeQueue* queue_of(const tenon_record& r, tenon_queue& handle, tenon_status& status);
+  void finish_append(Batch& batch);
+
+  // store_dispatch.cpp
+  bool take_dispatch_role() noexcept { return !dispatch_role_.exchange(true); }
+  void give_dispatch_role() noexcept { dispatch_role_.store(false, std::memory_order_release); }
+  void wait_dispatch_role() noexcept;
+  /// Adds one entry to its queue and to the arrivals. False: the queue could not be written.
+  bool dispatch_one(ConsumeQueue& queue,
+                    tenon_queue handle,
+                    std::int64_t offset,
+                    const Unit& unit,
+                    std::int64_t store_ms,
+                    tenon_bytes properties);
+  Result<> dispatch_record(const proto::MessageView& m, std::uint64_t phys);
+  void flush_arrivals(std::uint64_t dispatched);
+  bool pump();
+  std::uint64_t pump_file(MappedFile& file, std::uint64_t pos, std::uint64_t limit);
+  bool index_some();
+  void run_follower();
+  void index_failed(const Error& error);
+  bool is_drained() const noexcept;
+
+  // store_flush.cpp
+  void run_flusher();
+  void run_helper();
+  void flush_log_round(std::uint64_t now_ns);
+  void flush_queues_round(std::uint64_t now_ns);
+  bool sync_log(std::uint64_t target);
+  void flush_everything();
+  void save_marks();
+  void fail(const Error& error);
+  void give_back_pages();
+  void publish(std::uint32_t changed);
+
+  // store_read.cpp
+  Result<std::int64_t> store_time_of(const Unit& unit);
+  ConsumeQueue* live_queue(tenon_queue handle, tenon_status& status) const;
+  Result<std::int64_t> nearest_offset(ConsumeQueue& queue, std::int64_t ms);
+  Result<std::int64_t> bound_offset(ConsumeQueue& queue, std::int64_t ms, bool upper);
+  bool is_resident(const std::uint8_t* at, std::uint64_t phys, std::uint64_t bytes) const;
+  tenon_view view_of(MappedFile& file, std::uint64_t phys, std::uint32_t bytes) const;
+  std::uint32_t health() const noexcept;
+
+  // store_replica.cpp
+  Result<> cut_to(std::uint64_t phys, bool durably);
+  bool is_frame_boundary(std::uint64_t phys);
+  void advance_frame_end();
+  Result<> remove_files(bool including_log);
+
+  bool is_active() const noexcept {
+    return phase_.load(std::memory_order_acquire) == Phase::kActive;
+  }
+
+  store::HostServices host_;
+  Options options_;
+  std::uint64_t memory_bytes_ = 0;  ///< distance from the end within which data counts as hot
+  std::atomic<Phase> phase_{Phase::kIdle};
+  FolderLock lock_{};
+  CommitLog log_{};
+  QueueTable queues_{};
+  KeyIndex index_;
+
+  std::mutex checkpoint_mutex_{};
+  Checkpoint checkpoint_{};
+
+  alignas(64) std::atomic<bool> dispatch_role_{false};
+  std::atomic<std::uint64_t> dispatched_{0};
+  std::atomic<std::int64_t> last_dispatch_ms_{0};
+  std::array<tenon_arrival, 256> arrivals_{};  ///< dispatch role
+  std::size_t arrival_count_ = 0;
+
+  std::atomic<std::uint64_t> visible_limit_{TENON_NO_LIMIT};
+  std::atomic<std::uint64_t> floor_{TENON_NO_LIMIT};
+  std::atomic<std::int64_t> last_append_ms_{0};
+  std::atomic<std::int64_t> append_since_ms_{0};  ///< 0 = no append is running
+  std::atomic<tenon_status> failed_{TENON_OK};    ///< a failed sync: no further appends
+  std::atomic<bool> queue_error_{false};
+  std::atomic<bool> index_error_{false};
+  std::atomic<bool> disk_full_{false};    ///< by the policy of retention
+  std::atomic<bool> append_full_{false};  ///< the last append found no space
+  std::atomic<bool> replica_{false};
+  std::atomic<std::uint64_t> appended_records_{0};
+
+  std::mutex index_step_mutex_{};  ///< one step of the key index, or a truncate
+  std::atomic<std::uint64_t> indexed_{0};
+  std::mutex indexed_mutex_{};
+  std::condition_variable indexed_cv_{};
+
+  std::mutex sync_mutex_{};  ///< one sync of the log, or a truncate
+  std::mutex durable_mutex_{};
+  std::condition_variable durable_cv_{};
+  std::atomic<std::uint64_t> wanted_{0};  ///< somebody waits for this durable position
+  std::uint64_t log_thorough_ns_ = 0;
+  std::uint64_t log_round_ns_ = 0;
+  std::uint64_t queue_thorough_ns_ = 0;
+  std::uint64_t queue_round_ns_ = 0;
+
+  std::atomic<std::uint64_t> window_{1u << 20};  ///< bytes that the helper keeps ready
+  std::uint64_t given_back_ = 0;
+
+  Waker follower_waker_{};
+  Waker flusher_waker_{};
+  Waker helper_waker_{};
+  std::atomic<bool> stop_follower_{false};
+  std::atomic<bool> stop_others_{false};
+  std::thread follower_{};
+  std::thread flusher_{};
+  std::thread helper_{};
+};
+
+}  // namespace tenon::store_file

@@ -1,0 +1,350 @@
+// Opening a folder: what is in it, where the log ends, what the queues lack (spec: store §13, §25).
+#include "store.h"
+
+#include "tenon/base/endian.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <unistd.h>
+
+namespace tenon::store_file {
+
+namespace {
+constexpr std::uint64_t kReportNs = 5'000'000'000;
+
+template <class T>
+void copy_out(T* out, T& result) noexcept {
+  result.size = std::min<std::uint32_t>(out->size, sizeof(T));
+  std::memcpy(out, &result, result.size);
+}
+}  // namespace
+
+struct Store::Scan {
+  std::uint64_t pos = 0;         ///< end of the last good frame
+  std::uint64_t dispatched = 0;  ///< up to here
+  std::uint64_t cut_bytes = 0;
+  std::int64_t last_ms = 0;
+  std::uint64_t records = 0;
+  std::uint64_t reported_ns = 0;
+  bool stopped = false;
+};
+
+void Store::forget_all() {
+  index_.clear(false);
+  queues_.clear();
+  log_.files().clear();
+  log_.set_positions(0, 0, 0);
+  dispatched_.store(0);
+  indexed_.store(0);
+  failed_.store(TENON_OK);
+  queue_error_.store(false);
+  index_error_.store(false);
+  disk_full_.store(false);
+  append_full_.store(false);
+  wanted_.store(0);
+  last_append_ms_.store(0);
+  last_dispatch_ms_.store(0);
+  given_back_ = 0;
+  lock_.unlock();
+}
+
+/// Lock and look; nothing is changed before everything that lies there is understood.
+Result<> Store::open_folder(Layout& layout) {
+  TENON_TRY(lock_.lock(options_.root, false));
+  TENON_TRY(layout, scan_layout(options_));
+  if (::access(options_.root.c_str(), F_OK) != 0) {
+    TENON_TRY(make_directories(options_.root));
+  }
+  if (::access(options_.root.c_str(), W_OK | X_OK) != 0) {
+    return os_error("store folder " + options_.root +
+                        " is not writable for this user; change its owner or choose another root",
+                    errno,
+                    Errc::kDenied);
+  }
+  return lock_.lock(options_.root, true);
+}
+
+Result<> Store::open_files(const Layout& layout, bool crashed) {
+  IndexShape shape{options_.index_slots, options_.index_items};
+  if (!layout.index_names.empty()) {
+    TENON_TRY(shape,
+              KeyIndex::find_shape(
+                  index_folder(options_.root), layout.index_names, layout.index_file_bytes, shape));
+  }
+  for (const std::string& note : layout.notes) {
+    host_.log(LogLevel::kInfo, "{}", note);
+  }
+  TENON_TRY(const Checkpoint checkpoint, load_checkpoint(options_.root));
+  {
+    const std::scoped_lock lock(checkpoint_mutex_);
+    checkpoint_ = checkpoint;
+  }
+  log_.configure(log_folder(options_.root), layout.log_file_bytes);
+  queues_.configure(options_.root, layout.queue_file_bytes);
+  for (const std::uint64_t base : layout.log_bases) {
+    log_.files().adopt(base);
+    if (log_.files().find(base) == nullptr) {
+      return Error{Errc::kIo,
+                   fmt::format("{}/{} cannot be opened and mapped; check its permissions",
+                               log_folder(options_.root),
+                               file_name_of(base))};
+    }
+  }
+  for (const std::string& path : layout.empty_files) {
+    static_cast<void>(io().unlink(path.c_str()));
+  }
+  for (const QueueFolder& folder : layout.queues) {
+    tenon_queue handle = 0;
+    ConsumeQueue* queue = queues_.find_or_create(folder.topic, folder.id, handle);
+    if (queue == nullptr) {
+      return Error{Errc::kLimit, "too many queues"};
+    }
+    for (const std::uint64_t base : folder.bases) {
+      queue->files().adopt(base);
+    }
+    TENON_TRY(queue->recover(crashed));
+  }
+  return index_.load(
+      index_folder(options_.root), shape, layout.index_names, crashed, checkpoint.index_ms);
+}
+
+/// Index of the first file to scan. Clean: the third-last. After a crash: the newest one that the
+/// checkpoint covers. In any case not behind what the queues know.
+std::size_t Store::choose_start(const std::vector<std::uint64_t>& bases, bool crashed) {
+  std::size_t start = bases.size() > 3 ? bases.size() - 3 : 0;
+  if (crashed) {
+    std::int64_t covered = 0;
+    {
+      const std::scoped_lock lock(checkpoint_mutex_);
+      covered = checkpoint_.min_ms();
+    }
+    for (start = bases.size() - 1; start > 0; --start) {
+      const MappedFile* file = log_.files().find(bases[start]);
+      const auto m = store::parse_record({file->data(), file->bytes()}, false);
+      if (m && m.value().store_ms != 0 && m.value().store_ms <= covered) {
+        break;
+      }
+    }
+  }
+  std::uint64_t known = 0;
+  for (const ConsumeQueue* queue : queues_.all()) {
+    known = std::max(known, queue->max_phys());
+  }
+  while (start > 0 && bases[start] > known) {
+    --start;
+  }
+  return start;
+}
+
+Result<> Store::scan_file(const tenon_recover_opts* o, MappedFile& file, Scan& scan) {
+  while (scan.pos < file.end()) {
+    const std::span<const std::uint8_t> rest{file.at(scan.pos),
+                                             static_cast<std::size_t>(file.end() - scan.pos)};
+    const store::FrameHead head = store::peek_frame(rest);
+    if (head.kind == store::FrameKind::kBlank) {
+      if (scan.dispatched == scan.pos) {
+        scan.dispatched = file.end();
+      }
+      scan.pos = file.end();
+      return ok();
+    }
+    const auto m = head.kind == store::FrameKind::kRecord
+                       ? store::parse_record(rest.first(head.bytes), options_.check_crc)
+                       : Result<proto::MessageView>(Error{Errc::kCorrupt, "no record"});
+    const bool good = m && m.value().total_bytes == static_cast<std::int32_t>(head.bytes) &&
+                      m.value().phys_offset == static_cast<std::int64_t>(scan.pos);
+    const bool cut = good && o != nullptr && TENON_HAS(o, tenon_recover_opts, judge_frame) &&
+                     o->judge_frame(o->ctx, scan.pos, {rest.data(), head.bytes}) == TENON_FRAME_CUT;
+    if (!good || cut) {
+      scan.stopped = true;
+      return ok();
+    }
+    const std::uint64_t next = scan.pos + head.bytes;
+    if (scan.dispatched == scan.pos && next <= visible_limit_.load(std::memory_order_relaxed)) {
+      TENON_TRY(dispatch_record(m.value(), scan.pos));
+      scan.dispatched = next;
+    }
+    scan.last_ms = m.value().store_ms;
+    scan.pos = next;
+    ++scan.records;
+  }
+  return ok();
+}
+
+Result<> Store::scan_log(const tenon_recover_opts* o, Scan& scan) {
+  scan.reported_ns = host_.mono_ns();
+  while (!scan.stopped) {
+    if (o != nullptr && TENON_HAS(o, tenon_recover_opts, cancelled) && o->cancelled(o->ctx) != 0) {
+      return Error{Errc::kCancelled, "recovery was cancelled"};
+    }
+    MappedFile* file = log_.files().find(scan.pos);
+    if (file == nullptr) {
+      break;
+    }
+    TENON_TRY(scan_file(o, *file, scan));
+    file->forget(file->base(), scan.pos);
+    if (const std::uint64_t now = host_.mono_ns(); now - scan.reported_ns > kReportNs) {
+      scan.reported_ns = now;
+      host_.log(LogLevel::kInfo,
+                "recovering position={} files_end={} records={}",
+                scan.pos,
+                log_.files().last_end(),
+                scan.records);
+    }
+  }
+  return ok();
+}
+
+/// Units whose record says something else come from an earlier life of the log (spec: store §13.3).
+Result<> Store::drop_ghosts() {
+  const std::uint64_t log_min = log_.files().first_base();
+  for (ConsumeQueue* queue : queues_.all()) {
+    std::int64_t end = queue->max_offset();
+    const std::int64_t begin = queue->min_offset();
+    Unit unit;
+    for (; end > begin && queue->read(end - 1, &unit, 1) == 1; --end) {
+      if (!unit.is_filler() && unit.phys < log_min) {
+        break;  // expired: the unit is all that keeps the queue's position
+      }
+      const MappedFile* file = log_.files().find(unit.phys);
+      if (unit.is_filler() || file == nullptr || unit.phys + unit.bytes > file->end()) {
+        continue;
+      }
+      const auto m = store::parse_record({file->at(unit.phys), unit.bytes}, false);
+      if (m && m.value().queue_offset == end - 1 &&
+          m.value().queue_id == static_cast<std::int32_t>(queue->id()) &&
+          m.value().topic == queue->topic()) {
+        queue->set_last_store_ms(m.value().store_ms);
+        break;
+      }
+    }
+    TENON_TRY(queue->cut_units(end));
+  }
+  return ok();
+}
+
+std::uint64_t Store::index_start(bool crashed) {
+  const std::uint64_t last = std::max(index_.last_phys(), log_.min());
+  std::uint64_t saved = 0;
+  {
+    const std::scoped_lock lock(checkpoint_mutex_);
+    saved = checkpoint_.indexed;
+  }
+  if (!options_.key_index) {
+    return log_.end();
+  }
+  if (crashed || saved <= last || saved > log_.end()) {
+    return last;
+  }
+  // Somebody else may have written here in between: only a frame boundary is believed.
+  const MappedFile* file = log_.files().find(saved);
+  const bool at_frame =
+      saved == log_.end() || saved % log_.file_bytes() == 0 ||
+      (file != nullptr &&
+       store::peek_frame({file->at(saved), static_cast<std::size_t>(file->end() - saved)}).kind !=
+           store::FrameKind::kNone &&
+       load_be<std::uint64_t>(file->at(saved) + proto::kRecordPhysOffsetAt) == saved);
+  return at_frame ? saved : last;
+}
+
+/// Cuts everything back to what the scan found, and settles all positions.
+Result<> Store::settle(const Layout& layout, Scan& scan, bool crashed) {
+  const std::uint64_t end = scan.pos;
+  for (const std::uint64_t base : layout.log_bases) {
+    const MappedFile* file = log_.files().find(base);
+    if (base >= end && load_be<std::uint32_t>(file->data()) != 0) {
+      scan.cut_bytes += file->bytes();
+    }
+  }
+  const std::uint64_t keep = layout.log_bases.empty() ? 0 : layout.log_bases.front();
+  if (!log_.files().remove_from(std::max(end, keep + 1))) {
+    return Error{Errc::kBusy, "a reader holds a file behind the end of the log"};
+  }
+  if (MappedFile* file = log_.files().find(end); file != nullptr && end < file->end()) {
+    const std::uint64_t from = end - file->base();
+    if (crashed || load_be<std::uint32_t>(file->at(end)) != 0) {
+      scan.cut_bytes += last_data_end(file->fd(), file->data(), from, file->bytes()) - from;
+      TENON_TRY(erase_range(file->fd(), file->data(), from, file->bytes()));
+    }
+  }
+  if (layout.log_bases.empty()) {
+    for (ConsumeQueue* queue : queues_.all()) {
+      TENON_TRY(queue->truncate(0));
+    }
+  }
+  log_.set_positions(layout.log_bases.empty() ? 0 : layout.log_bases.front(), end, 0);
+  for (ConsumeQueue* queue : queues_.all()) {
+    TENON_TRY(queue->truncate(end));
+    TENON_TRY(queue->erase_tail(crashed));
+    queue->correct_min(log_.min());
+    queue->rebuild_counter();
+  }
+  index_.cut(end);
+  if (crashed) {
+    TENON_TRY(log_.sync_to(end));  // nobody knows what the disk has
+  }
+  log_.set_durable(end);
+  dispatched_.store(std::min(scan.dispatched, end));
+  indexed_.store(std::min(index_start(crashed), dispatched_.load()));
+  last_append_ms_.store(scan.last_ms);
+  last_dispatch_ms_.store(scan.last_ms);
+  return ok();
+}
+
+tenon_status Store::recover(const tenon_recover_opts* o,
+                            tenon_recover_result* r,
+                            tenon_error* err) {
+  if (is_active()) {
+    return plugin::fail(err, TENON_INVALID, "the store is active");
+  }
+  phase_.store(Phase::kIdle);
+  forget_all();
+  Layout layout;
+  Scan scan;
+  bool crashed = false;
+  const auto run = [&]() -> Result<> {
+    TENON_TRY(open_folder(layout));
+    const std::uint32_t mode = o == nullptr ? 0 : o->mode;
+    crashed = mode == TENON_RECOVER_CRASHED || (mode == TENON_RECOVER_DECIDE && layout.abort);
+    TENON_TRY(open_files(layout, crashed));
+    TENON_TRY(drop_ghosts());
+    if (!layout.log_bases.empty()) {
+      scan.pos = layout.log_bases[choose_start(layout.log_bases, crashed)];
+      scan.dispatched = scan.pos;
+      TENON_TRY(scan_log(o, scan));
+    }
+    return settle(layout, scan, crashed);
+  };
+  if (const auto done = run(); !done) {
+    const Error error = done.error();
+    forget_all();
+    return store::report(err, error);
+  }
+  phase_.store(Phase::kRecovered);
+  host_.log(LogLevel::kInfo,
+            "store opened root={} after={} min={} end={} cut_bytes={} queues={} scanned_records={}",
+            options_.root,
+            crashed ? "crash" : "clean stop",
+            log_.min(),
+            log_.end(),
+            scan.cut_bytes,
+            queues_.size(),
+            scan.records);
+  tenon_recover_result result{};
+  result.was_abnormal = crashed ? 1 : 0;
+  result.min_phys = log_.min();
+  result.end = log_.end();
+  result.cut_bytes = scan.cut_bytes;
+  result.queues = static_cast<std::uint32_t>(queues_.size());
+  result.last_store_ms = scan.last_ms;
+  if (r != nullptr) {
+    copy_out(r, result);
+  }
+  return TENON_OK;
+}
+
+}  // namespace tenon::store_file

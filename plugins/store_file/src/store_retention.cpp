@@ -1,0 +1,119 @@
+// Deleting what has expired (spec: store §11), disk use, and the figures for operators.
+#include "store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+namespace tenon::store_file {
+
+namespace {
+
+/// Used part of the partition in hundredths of a percent: used / (used + usable by this user).
+std::uint32_t disk_use(const std::string& path) noexcept {
+  struct statvfs fs {};
+  if (::statvfs(path.c_str(), &fs) != 0 || fs.f_blocks == 0) {
+    return 10'000;  // a missing path counts as full, so that cleaning is not put off
+  }
+  const auto used = static_cast<double>(fs.f_blocks - fs.f_bfree);
+  const double whole = used + static_cast<double>(fs.f_bavail);
+  return whole <= 0 ? 10'000 : static_cast<std::uint32_t>(std::ceil(used * 10'000 / whole));
+}
+
+/// The age of a file is its modification time, not the time of its messages (spec: store §11.1).
+std::int64_t modified_ms(const std::string& path) noexcept {
+  struct stat st {};
+  if (::stat(path.c_str(), &st) != 0) {
+    return 0;
+  }
+  return std::int64_t{st.st_mtim.tv_sec} * 1000 + st.st_mtim.tv_nsec / 1'000'000;
+}
+
+}  // namespace
+
+tenon_status Store::retention(const tenon_retention* p,
+                              tenon_retention_result* r,
+                              tenon_error* err) {
+  if (!is_active()) {
+    return plugin::fail(err, TENON_CLOSED, "the store is closed");
+  }
+  tenon_retention_result result{};
+  const std::uint32_t use = disk_use(options_.root);
+  const auto above = [use](std::uint32_t percent) { return percent > 0 && use > percent * 100; };
+  const bool force = above(p->disk_force_pct);
+  const bool round = force || above(p->disk_clean_pct) ||
+                     (p->flags & (TENON_RETENTION_DELETE_HOUR | TENON_RETENTION_MANUAL)) != 0;
+  const std::uint64_t floor = floor_.load(std::memory_order_acquire);
+  while (round && result.files < p->max_files && log_.files().count() > 1) {
+    std::uint64_t base = 0;
+    std::string path;
+    {
+      const FilePin first = log_.files().pin_first();
+      if (!first || first->end() > floor || first->end() > log_.frame_end() ||
+          first->end() > dispatched_.load(std::memory_order_acquire)) {
+        break;
+      }
+      base = first->base();
+      path = first->path();
+    }
+    if (!force && p->now_ms < modified_ms(path) + p->keep_ms) {
+      break;
+    }
+    // Trap: the minimum moves first, so that no new reader starts in a file that goes.
+    log_.set_min(base + log_.file_bytes());
+    if (!log_.files().remove_first()) {
+      log_.set_min(base);
+      break;  // a reader holds it: next round
+    }
+    ++result.files;
+    result.bytes += log_.file_bytes();
+    host_.log(LogLevel::kInfo, "log file deleted file={} forced={}", path, force);
+  }
+  if (result.files > 0) {
+    for (ConsumeQueue* queue : queues_.all()) {
+      queue->remove_expired(log_.min());
+      queue->correct_min(log_.min());
+    }
+    index_.remove_expired(log_.min());
+    publish(TENON_CHANGED_MIN_PHYS);
+  }
+  disk_full_.store(above(p->disk_full_pct), std::memory_order_relaxed);
+  result.min_phys = log_.min();
+  result.disk_pct_x100 = use;
+  result.health = health();
+  result.size = std::min<std::uint32_t>(r->size, sizeof result);
+  std::memcpy(r, &result, result.size);
+  return TENON_OK;
+}
+
+void Store::stats(const tenon_sink* out) {
+  const std::uint64_t end = log_.end();
+  const std::uint64_t dispatched = dispatched_.load(std::memory_order_acquire);
+  const std::int64_t since = append_since_ms_.load(std::memory_order_relaxed);
+  const std::pair<const char*, std::string> rows[] = {
+      {"commitLogMinOffset", fmt::format("{}", log_.min())},
+      {"commitLogMaxOffset", fmt::format("{}", end)},
+      {"dispatchBehindBytes", fmt::format("{}", end - std::min(dispatched, end))},
+      {"commitLogDiskRatio", fmt::format("{:.2f}", disk_use(options_.root) / 10'000.0)},
+      {"consumeQueueDiskRatio", fmt::format("{:.2f}", disk_use(options_.root) / 10'000.0)},
+      {"pageCacheLockTimeMills", fmt::format("{}", since == 0 ? 0 : host_.wall_ms() - since)},
+      {"storeDurableOffset", fmt::format("{}", log_.durable())},
+      {"storeIndexedOffset", fmt::format("{}", indexed_.load(std::memory_order_acquire))},
+      {"storeReservedAheadBytes", fmt::format("{}", std::max(log_.reserved(), end) - end)},
+      {"storeQueues", fmt::format("{}", queues_.size())},
+      {"storeIndexFiles", fmt::format("{}", index_.count())},
+      {"storeAppendedRecords",
+       fmt::format("{}", appended_records_.load(std::memory_order_relaxed))},
+  };
+  for (const auto& [key, value] : rows) {
+    const tenon_kv kv{plugin::str(key), plugin::str(value)};
+    out->put(out->ctx, &kv, 1);
+  }
+}
+
+}  // namespace tenon::store_file
