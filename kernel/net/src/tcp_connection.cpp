@@ -270,10 +270,11 @@ void TcpConnection::bad_frame(const Error& error) {
   close(CloseReason::kBadFrame);
 }
 
-/// Stops reading while too much is unsent. True if so.
+/// Stops reading while too much is unsent. True if so. Never on the side that asks: if both sides
+/// waited for the other to read, nothing would ever move again.
 bool TcpConnection::pause_if_full() {
   const std::size_t limit = group_->limits().out_pause_bytes;
-  if (queued_bytes() < limit) {
+  if (kind_ == Kind::kClient || queued_bytes() < limit) {
     return false;
   }
   paused_.store(true, std::memory_order_seq_cst);

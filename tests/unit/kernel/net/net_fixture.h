@@ -128,6 +128,9 @@ class RawClient {
     }
     std::string out = in_.substr(0, n);
     in_.erase(0, out.size());
+    if (in_.empty()) {
+      in_ = std::string{};
+    }
     return out;
   }
   /// True when the peer has closed and nothing more is to be read.

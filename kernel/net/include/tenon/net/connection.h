@@ -56,7 +56,7 @@ class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
   virtual void on_open(const ConnectionPtr&) {}
-  /// All complete frames of one read, in wire order. Answers written into connection.out() leave
+  /// All complete frames of one read, in wire order, at most 256 at a time. Answers written into connection.out() leave
   /// with one write after the return. Views are valid during the call, or as long as a copy of
   /// `keep` exists.
   virtual void on_commands(const ConnectionPtr& connection,
@@ -72,7 +72,8 @@ struct ConnectionLimits {
   std::chrono::milliseconds idle_timeout{
       120'000};  ///< no byte read or written: closed with kIdle; 0 = never
   std::size_t out_pause_bytes =
-      8u * 1024 * 1024;  ///< unsent bytes from which the connection stops reading
+      8u * 1024 * 1024;  ///< unsent bytes from which a server's connection stops reading; those of
+                         ///< an RpcClient always read, or two full sides would wait for each other
   std::size_t out_max_bytes =
       256u * 1024 *
       1024;  ///< unsent bytes at which a peer that does not read is closed (kSlowReader)
@@ -100,8 +101,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// Sends what is in out() now instead of after on_commands. Thread: I/O thread of the connection.
   virtual void flush() = 0;
 
-  /// Queues bytes. On the I/O thread the order with out() is kept; from elsewhere they are sent by
-  /// the I/O thread, several of them with one wake-up and one write. On a closed connection the
+  /// Queues bytes. On an I/O thread they are written when the current event is done, several of them
+  /// with one write, and on that of the connection the order with out() is kept; from other threads
+  /// they are sent by the I/O thread, several of them with one wake-up and one write. On a closed connection the
   /// frame is dropped and its release run. Thread: any.
   virtual void send(OutFrame frame) = 0;
   void send(std::string bytes) { send(OutFrame{std::move(bytes), {}, {}}); }
@@ -147,6 +149,8 @@ class Server {
   virtual ~Server() = default;
   virtual std::uint16_t port() const noexcept = 0;
   virtual std::size_t connection_count() const noexcept = 0;
+  /// Returns when every connection was closed and the handler is not called any more. Idempotent.
+  /// Must not be called on an I/O thread.
   virtual void stop() = 0;
 };
 

@@ -23,7 +23,8 @@ struct RpcAnswer {
   const proto::CommandView* command = nullptr;
   BufferRef keep{};
 };
-/// Thread: the I/O thread of the connection, or the timer's; must not block. Called exactly once.
+/// Thread: an I/O thread (only when those are stopped: the caller's); must not block. Called exactly
+/// once, never from inside RpcClient::call().
 using RpcCallback = std::function<void(Result<RpcAnswer>)>;
 
 /// Encodes a request at the end of `out` with the given opaque: FrameWriter w(out, {.code = …,
@@ -83,6 +84,8 @@ class ReverseCalls {
  public:
   static std::unique_ptr<ReverseCalls> create();
   virtual ~ReverseCalls() = default;
+  /// `done` runs on the I/O thread of the connection, or before the return if that is closed.
+  /// Thread: any.
   virtual void call(const ConnectionPtr& connection,
                     proto::Command command,
                     std::chrono::milliseconds timeout,
