@@ -6,7 +6,10 @@
 #include "tenon/base/clock.h"
 #include "tenon/base/config_node.h"
 #include "tenon/base/result.h"
+#include "tenon/host/hold.h"
+#include "tenon/host/metrics.h"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -71,6 +74,9 @@ struct InstanceOptions {
   StorageEvents* storage_events = nullptr;
   ReplicationEvents* replication_events = nullptr;
   CompletionEvents* completion_events = nullptr;
+  /// How long the destructor waits for open holds and left-over threads before it gives the instance up
+  /// (it is then leaked with an error line, because destroying it would crash).
+  std::chrono::milliseconds shutdown_timeout{5000};
 };
 
 /// An interface adopted by the size rule of plug-in ABI §5: the common prefix copied into a zeroed
@@ -93,7 +99,16 @@ class Instance {
   init() = 0;  ///< also reports option keys that nobody read and the descriptor does not list
   virtual Result<> activate() = 0;
   virtual void deactivate() = 0;  ///< idempotent
+  /// Asks the plug-in to finish accepted work; true = done already, false = `token` will be completed.
+  virtual Result<bool> quiesce(tenon_token token) = 0;
+  /// Hands over new options (RELOADABLE keys changed) and lets the plug-in re-read them; on an error it keeps
+  /// its old settings. `options` must outlive the instance.
+  virtual Result<> reconfigure(const ConfigNode* options) = 0;
   virtual std::vector<std::pair<std::string, std::string>> status() = 0;
+  /// All series of the metrics service of this instance. Thread: any.
+  virtual std::vector<MetricSample> metrics() const = 0;
+  /// Holds of this instance that are open; wrap what a plug-in returns in Hold(instance.holds(), raw).
+  virtual HoldCounter& holds() noexcept = 0;
   virtual void* self() const noexcept = 0;
   virtual const void* raw_interface(const char* iid) = 0;
 
@@ -140,6 +155,14 @@ struct RegistryOptions {
 /// executable>/../plugins (build tree), then <prefix>/lib/<triplet>/tenon/plugins.
 std::vector<std::filesystem::path> default_plugin_dirs();
 
+/// Plug-ins in a file, found by loading it in a child process: constructors run, and they may crash or hang.
+/// Fork happens in here: call it while the process has few threads. Thread: control.
+/// @return the refusal as load() gives it; a crash names the signal and the last line of its output, kTimeout if
+///         the child did not answer in time and was killed
+Result<std::vector<PluginInfo>> probe_in_child(const std::filesystem::path& file,
+                                               std::chrono::milliseconds timeout,
+                                               bool insecure = false);
+
 /// Thread: control. Instances keep the registry's libraries alive; libraries stay mapped until the
 /// process ends.
 class PluginRegistry {
@@ -151,7 +174,8 @@ class PluginRegistry {
   virtual Result<> add_static(const tenon_entry* entry) = 0;
   /// Loads one file now. Every refusal names the file, the reason and the remedy.
   virtual Result<std::vector<PluginInfo>> load(const std::filesystem::path& file) = 0;
-  /// All plug-ins of the search path, refused files included. Loads them into this process.
+  /// All plug-ins of the search path, refused and shadowed files included. Each file is loaded in a child
+  /// process (probe_in_child), so that a crashing one does no harm.
   virtual std::vector<PluginInfo> list() = 0;
   virtual Result<PluginInfo> describe(std::string_view id_or_path) = 0;
   /// Creates (not yet inits) an instance of an id, or of the only plug-in in an absolute path.
