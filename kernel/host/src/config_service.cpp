@@ -37,8 +37,9 @@ Error wrong(const ConfigNode& node, std::string_view key, std::string_view text)
 }
 
 Error wrong_type(const ConfigNode& node, std::string_view key, std::uint32_t type) {
-  return wrong(
-      node, key, fmt::format("must be a {}, not a {}", config_type_name(type), node.type_name()));
+  return wrong(node,
+               key,
+               fmt::format("must be of type {}, is {}", config_type_name(type), node.type_name()));
 }
 
 /// A number with a unit as text, or a plain integer where the key names the unit.

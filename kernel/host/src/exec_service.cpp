@@ -25,6 +25,7 @@ void InstanceExec::open(std::shared_ptr<ExecCore> core) {
   const std::scoped_lock lock(mutex_);
   core_ = std::move(core);
   open_ = true;
+  ++generation_;
 }
 
 tenon_status InstanceExec::post(std::uint32_t where, tenon_task fn, void* self, std::uint64_t arg) {
@@ -32,23 +33,29 @@ tenon_status InstanceExec::post(std::uint32_t where, tenon_task fn, void* self, 
     return TENON_INVALID;
   }
   std::shared_ptr<ExecCore> core;
+  std::uint64_t generation = 0;
   {
     const std::scoped_lock lock(mutex_);
     if (!open_) {
       return TENON_CLOSED;
     }
     core = core_;
+    generation = generation_;
   }
   // The task holds the service, not the core: the last owner of the core must not be one of its own threads.
-  const bool taken =
-      core->post(where, [me = shared_from_this(), fn, self, arg] { me->run_post(fn, self, arg); });
+  const bool taken = core->post(where, [me = shared_from_this(), generation, fn, self, arg] {
+    me->run_post(generation, fn, self, arg);
+  });
   return taken ? TENON_OK : TENON_BUSY;
 }
 
-void InstanceExec::run_post(tenon_task fn, void* self, std::uint64_t arg) {
+void InstanceExec::run_post(std::uint64_t generation,
+                            tenon_task fn,
+                            void* self,
+                            std::uint64_t arg) {
   {
     const std::scoped_lock lock(mutex_);
-    if (!open_) {
+    if (!open_ || generation != generation_) {
       return;  // deactivated in the meantime
     }
     ++posts_running_;

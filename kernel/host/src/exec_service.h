@@ -69,7 +69,7 @@ class InstanceExec : public std::enable_shared_from_this<InstanceExec> {
   };
   using EntryPtr = std::shared_ptr<Entry>;
 
-  void run_post(tenon_task fn, void* self, std::uint64_t arg);
+  void run_post(std::uint64_t generation, tenon_task fn, void* self, std::uint64_t arg);
   void schedule(const EntryPtr& e, std::uint64_t delay_ms);  ///< with mutex_ held
   void on_due(const EntryPtr& e);
   void on_ready(const EntryPtr& e, std::uint32_t events);
@@ -86,6 +86,7 @@ class InstanceExec : public std::enable_shared_from_this<InstanceExec> {
   std::condition_variable changed_;
   std::shared_ptr<ExecCore> core_;
   bool open_ = true;
+  std::uint64_t generation_ = 0;  // of open(): posts of an earlier activation are dropped
   std::uint64_t next_id_ = 1;
   std::size_t posts_running_ = 0;
   std::size_t threads_running_ = 0;
