@@ -25,7 +25,7 @@ bool log_enabled(LogLevel level, std::string_view component) noexcept {
 void log_write(LogLevel level,
                std::string_view component,
                std::string_view text,
-               const std::source_location& where) noexcept {
+               const SourceLocation& where) noexcept {
   if (LogSink* sink = sink_in_use.load(std::memory_order_acquire)) {
     sink->write(level, component, text, where);
     return;

@@ -23,6 +23,29 @@ enum class LogLevel : std::int8_t {
   kOff = 6
 };
 
+#ifdef __cpp_lib_source_location
+using SourceLocation = std::source_location;
+#else
+/// Stand-in for compilers that libstdc++ gives no std::source_location (clang 14, which builds the
+/// fuzz targets).
+class SourceLocation {
+ public:
+  static consteval SourceLocation current(const char* file = __builtin_FILE(),
+                                          unsigned line = __builtin_LINE()) noexcept {
+    SourceLocation where;
+    where.file_ = file;
+    where.line_ = line;
+    return where;
+  }
+  constexpr const char* file_name() const noexcept { return file_; }
+  constexpr unsigned line() const noexcept { return line_; }
+
+ private:
+  const char* file_ = "";
+  unsigned line_ = 0;
+};
+#endif
+
 /// Receives finished lines. Thread: any; must not block for long and must not throw.
 class LogSink {
  public:
@@ -31,7 +54,7 @@ class LogSink {
   virtual void write(LogLevel level,
                      std::string_view component,
                      std::string_view text,
-                     const std::source_location& where) noexcept = 0;
+                     const SourceLocation& where) noexcept = 0;
 };
 
 /// Replaces the back-end; nullptr restores stderr. The sink must outlive its use. Thread: any,
@@ -42,17 +65,17 @@ bool log_enabled(LogLevel level, std::string_view component) noexcept;
 void log_write(LogLevel level,
                std::string_view component,
                std::string_view text,
-               const std::source_location& where) noexcept;
+               const SourceLocation& where) noexcept;
 
 /// Format string that also captures where it was written.
 template <class... Args>
 struct LogText {
   template <class S>
-  consteval LogText(const S& s, std::source_location w = std::source_location::current())
+  consteval LogText(const S& s, SourceLocation w = SourceLocation::current())
       : text(s),
         where(w) {}  // NOLINT(google-explicit-constructor)
   fmt::format_string<Args...> text;
-  std::source_location where;
+  SourceLocation where;
 };
 
 /// log(LogLevel::kInfo, "broker", "topic created topic={} queues={}", topic, queues): lower-case
