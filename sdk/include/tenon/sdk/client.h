@@ -1,0 +1,78 @@
+// What producers, consumers and admins of a process share: connections, routes, timers, identity.
+#pragma once
+
+#include "tenon/sdk/message.h"
+#include "tenon/sdk/result.h"
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::sdk {
+
+namespace detail {
+class ClientCore;
+}
+
+/// Runs the function on a thread of the program, now or later, exactly once.
+using Executor = std::function<void(std::function<void()>)>;
+
+/// How headers of requests are written. Every server understands both; binary is smaller and
+/// faster.
+enum class HeaderEncoding : std::uint8_t { kJson, kBinary };
+
+struct ClientOptions {
+  std::string name_servers{};  ///< "host:port;host:port"; empty: environment NAMESRV_ADDR
+  std::size_t io_threads = 1;  ///< 1 to 64
+  std::size_t connections_per_broker =
+      1;  ///< producers of one Client are spread over them; 1 to 64
+  std::string
+      instance_name{};      ///< second part of the client id; empty: "<pid>#<nanoseconds>", which
+                            ///< is unique
+  std::string client_ip{};  ///< first part of the client id; empty: found
+  std::string unit_name{};
+  Executor executor{};  ///< runs send callbacks and listeners; empty: I/O threads and own threads
+  HeaderEncoding header_encoding = HeaderEncoding::kBinary;  ///< of send requests
+  std::vector<std::string>
+      plugin_dirs{};  ///< where selector and allocator plug-ins are looked for,
+                      ///< before TENON_PLUGIN_PATH and the default folders
+  std::chrono::milliseconds route_refresh{30'000};
+  std::chrono::milliseconds heartbeat{30'000};
+  std::chrono::milliseconds api_timeout{3'000};      ///< of routes, heartbeats, group members
+  std::chrono::milliseconds connect_timeout{3'000};  ///< of one connection attempt
+};
+
+/// Handle of a running client. Producers and consumers keep what they need alive, so they may
+/// outlive it. Thread: any.
+class TENON_SDK_API Client {
+ public:
+  /// Checks the options and starts the threads. Name servers are asked when first needed.
+  /// @return kInvalidArgument naming the option; kNoNameServer if none is configured
+  static Result<Client> connect(ClientOptions options = {});
+
+  Client(Client&&) noexcept;
+  Client& operator=(Client&&) noexcept;
+  ~Client();
+
+  /// "ip@pid#nanoseconds": the member identity in groups.
+  std::string_view id() const noexcept;
+
+ private:
+  friend class Producer;
+  friend class PushConsumer;
+  friend class Admin;
+  explicit Client(std::shared_ptr<detail::ClientCore> core) noexcept;
+  std::shared_ptr<detail::ClientCore> core_;
+};
+
+enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarn, kError };
+/// Receives the log lines of all clients of the process, instead of warnings going to stderr. Empty:
+/// back to stderr. The function is called from any thread. Thread: any, meant for start-up.
+TENON_SDK_API void set_log_callback(std::function<void(LogLevel, std::string_view text)> callback);
+
+}  // namespace tenon::sdk

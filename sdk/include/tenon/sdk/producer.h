@@ -1,0 +1,123 @@
+// Sends messages: blocking, with a callback, in a coroutine, or without waiting at all.
+#pragma once
+
+#include "tenon/sdk/client.h"
+#include "tenon/sdk/function.h"
+#include "tenon/sdk/message.h"
+#include "tenon/sdk/result.h"
+#include "tenon/sdk/task.h"
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace tenon::sdk {
+
+namespace detail {
+class ProducerCore;
+}
+
+enum class Compression : std::uint8_t { kNone, kZlib, kLz4, kZstd };
+
+struct ProducerOptions {
+  std::string group{};  ///< 1 to 255 characters as of a topic; empty: "tenon_producer"
+  std::chrono::milliseconds send_timeout{3'000};  ///< whole budget of one send, retries included
+  int retries = 2;                                ///< further attempts of blocking sends
+  int retries_async = 2;                          ///< further attempts of the other forms
+  bool retry_not_stored_ok = false;  ///< try another broker when the status is not kOk; duplicates
+  bool retry_busy = false;           ///< treat SYSTEM_BUSY(2) like the other codes that are retried
+  std::size_t max_body_bytes = 4u * 1024 * 1024;
+  std::size_t compress_from_bytes = 4096;  ///< bodies of this size and above are compressed
+  Compression compression = Compression::kZlib;
+  int compression_level = 5;
+  std::string create_topic_key = "TBW102";  ///< a topic without route is created like this one
+  int default_topic_queues = 4;             ///< queues per broker of a topic created by sending
+  std::string selector{};  ///< id of a queue selector plug-in; empty: round robin built in
+};
+
+/// Chooses a queue: gets the writable queues in the order all clients see (broker, then id) and
+/// returns an index into them. Called on the sending thread. A negative or too large index fails the
+/// send.
+using Selector = std::function<int(std::span<const Queue> queues, const Message& message)>;
+
+/// Index that Java's SelectMessageQueueByHash gives for a string argument, for keeping order
+/// together with Java producers. Thread: any.
+TENON_SDK_API int hash_queue(std::string_view key, std::size_t queue_count) noexcept;
+
+/// Options of one send. Pointers need to be valid only until the call returned.
+struct SendOptions {
+  std::chrono::milliseconds timeout{0};  ///< 0: ProducerOptions::send_timeout
+  const Queue* queue = nullptr;          ///< exactly this queue, one attempt
+  const Selector* select = nullptr;      ///< this choice, one attempt
+  std::string_view sharding_key{};       ///< given to the selector plug-in
+};
+static_assert(std::is_trivially_destructible_v<SendOptions>,
+              "options of awaitable functions: g++ 12 destroys other temporaries twice");
+
+/// Handle of a started producer. The destructor fails what is in flight with kCancelled and returns
+/// when no callback is running any more; close() waits for it instead. Thread: any.
+class TENON_SDK_API Producer {
+ public:
+  using Callback = Function<void(Result<Receipt>)>;
+
+  /// @return kInvalidArgument naming the option, kConflict if the group is open in this client,
+  /// kNotFound if the selector plug-in is not installed
+  static Result<Producer> open(Client& client, ProducerOptions options = {});
+
+  Producer(Producer&&) noexcept;
+  Producer& operator=(Producer&&) noexcept;
+  ~Producer();
+
+  /// Blocks until the broker has answered or the time is over. Not on an I/O thread (in a callback).
+  Result<Receipt> send(Message message, SendOptions options = {});
+
+  /// `done` is called exactly once: on an I/O thread or the executor, or at once on this thread if
+  /// the message is refused here. It may send the next message; it must not block on an I/O thread.
+  template <std::invocable<Result<Receipt>> F>
+  void async_send(Message message, F&& done, SendOptions options = {}) {
+    start(std::move(message), Callback(std::forward<F>(done)), options);
+  }
+
+  /// For `co_await`, or .get(). The message must be a named object, moved in:
+  /// `co_await producer.async_send(std::move(m))`. (g++ 12 destroys braced temporaries twice inside
+  /// a co_await expression, hence the template that does not take braces.)
+  template <std::same_as<Message> M>
+  Task<Result<Receipt>> async_send(M&& message, SendOptions options = {}) {
+    auto state = std::make_shared<detail::TaskState<Result<Receipt>>>();
+    start(
+        std::move(message), [state](Result<Receipt> r) { state->complete(std::move(r)); }, options);
+    return Task<Result<Receipt>>(std::move(state));
+  }
+
+  /// Returns when the message is queued for writing: nobody says whether it arrives.
+  Result<void> send_oneway(Message message, SendOptions options = {});
+
+  /// All of one topic, no delay. Splits what is too large for one request; one receipt per chunk. On
+  /// an error the chunks before it are stored: `sent` tells them.
+  Result<std::vector<Receipt>> send_batch(std::span<Message> messages,
+                                          SendOptions options = {},
+                                          std::vector<Receipt>* sent = nullptr);
+
+  /// Writable queues of a topic, for choosing one.
+  Result<std::vector<Queue>> queues(std::string_view topic);
+
+  /// Waits until nothing is in flight, at most so long, then closes.
+  /// @return kTimeout if something had to be cancelled
+  Result<void> close(std::chrono::milliseconds deadline);
+
+ private:
+  Producer(std::shared_ptr<detail::ProducerCore> core,
+           std::shared_ptr<detail::ClientCore> client) noexcept;
+  void start(Message message, Callback done, const SendOptions& options);
+  std::shared_ptr<detail::ClientCore> client_;
+  std::shared_ptr<detail::ProducerCore> core_;
+};
+
+}  // namespace tenon::sdk

@@ -1,0 +1,303 @@
+// Life of a consumer; its parts are in rebalance.cpp, pull_loop.cpp and consume.cpp.
+#include "consumer_core.h"
+
+#include "errors.h"
+#include "validate.h"
+
+#include "tenon/base/log.h"
+#include "tenon/proto/bodies_admin.h"
+
+#include <cstdlib>
+
+namespace tenon::sdk::detail {
+namespace {
+
+template <class T>
+Result<void> in_range(const char* name, T value, T low, T high) {
+  if (value < low || value > high) {
+    return make_error(
+        Errc::kInvalidArgument,
+        std::string(name) + " must be " + std::to_string(low) + " to " + std::to_string(high));
+  }
+  return {};
+}
+
+Result<void> check(const PushConsumerOptions& o) {
+  if (auto r = check_group(o.group); !r) {
+    return r;
+  }
+  if (o.group == "DEFAULT_CONSUMER") {
+    return make_error(Errc::kInvalidArgument,
+                      "consumerGroup can not equal DEFAULT_CONSUMER, please specify another one.");
+  }
+  if (o.subscriptions.empty()) {
+    return make_error(Errc::kInvalidArgument, "subscriptions must name at least one topic");
+  }
+  for (const auto& [topic, subscription] : o.subscriptions) {
+    if (auto r = check_topic(topic); !r) {
+      return r;
+    }
+  }
+  for (auto&& r :
+       {in_range<std::size_t>("threads", o.threads, 1, 1000),
+        in_range<std::size_t>("batch_max", o.batch_max, 1, 1024),
+        in_range<std::size_t>("pull_batch", o.pull_batch, 1, 1024),
+        in_range<std::size_t>("cached_max_messages", o.cached_max_messages, 1, 65535),
+        in_range<std::size_t>("cached_max_mib", o.cached_max_mib, 1, 1024),
+        in_range<std::int64_t>("cached_max_span", o.cached_max_span, 1, 65535),
+        in_range<std::int64_t>("pull_interval", o.pull_interval.count(), 0, 65535),
+        in_range<int>("max_attempts", o.max_attempts, 1, 1'000'000),
+        in_range<std::int64_t>("offset_interval", o.offset_interval.count(), 10, 24 * 3600 * 1000),
+        in_range<std::int64_t>(
+            "rebalance_interval", o.rebalance_interval.count(), 10, 24 * 3600 * 1000),
+        in_range<std::int64_t>(
+            "consume_timeout", o.consume_timeout.count(), 1000, std::int64_t{24} * 3600 * 1000)}) {
+    if (!r) {
+      return r;
+    }
+  }
+  return {};
+}
+
+std::string offset_root(const PushConsumerOptions& o) {
+  if (!o.local_offset_dir.empty()) {
+    return o.local_offset_dir;
+  }
+  // NOLINTNEXTLINE(concurrency-mt-unsafe) nobody changes the environment of a running program
+  const char* home = std::getenv("HOME");
+  return std::string(home == nullptr ? "." : home) + "/.rocketmq_offsets";
+}
+
+}  // namespace
+
+void QueueState::advance(std::int64_t offset) noexcept {
+  std::int64_t now = memory_offset.load(std::memory_order_relaxed);
+  while (offset > now && !memory_offset.compare_exchange_weak(now, offset)) {
+  }
+}
+
+void filter_by_tag(const std::vector<std::string>& tags, std::vector<MessageView>& messages) {
+  if (tags.empty()) {
+    return;
+  }
+  std::erase_if(messages, [&](const MessageView& m) {
+    return std::find(tags.begin(), tags.end(), m.tag()) == tags.end();
+  });
+}
+
+Result<std::shared_ptr<ConsumerCore>> ConsumerCore::create(ClientCore& client,
+                                                           PushConsumerOptions options,
+                                                           PushConsumer::Listener listener) {
+  if (auto r = check(options); !r) {
+    return std::move(r).error();
+  }
+  if (options.mode == GroupMode::kBroadcasting && client.options().instance_name.empty()) {
+    // Trap: the offset file lies in a folder named after the client id; a new id at every start
+    // would forget all offsets (client §1.2).
+    return make_error(Errc::kInvalidArgument,
+                      "a broadcasting consumer needs ClientOptions::instance_name, which names its "
+                      "offset file");
+  }
+  auto allocator = client.plugins().allocator(options.allocator);
+  if (!allocator) {
+    return std::move(allocator).error();
+  }
+  std::shared_ptr<ConsumerCore> made(
+      new ConsumerCore(client, std::move(options), std::move(listener)));
+  made->allocator_ = std::move(*allocator);
+  if (auto r = made->add_subscriptions(); !r) {
+    return std::move(r).error();
+  }
+  if (!made->clustering()) {
+    made->local_ = std::make_unique<LocalOffsets>(
+        offset_root(made->options_), client.id(), made->options_.group);
+    if (auto r = made->local_->load(); !r) {
+      return std::move(r).error();
+    }
+  }
+  ConsumerCore* self = made.get();
+  made->pool_ = std::make_shared<ListenerPool>(
+      made->options_.threads,
+      made->options_.batch_max,
+      client.options().executor,
+      [self](const std::shared_ptr<void>& context, std::span<const MessageView> slice) {
+        self->consume(std::static_pointer_cast<QueueState>(context), slice);
+      });
+  return made;
+}
+
+ConsumerCore::ConsumerCore(ClientCore& client,
+                           PushConsumerOptions options,
+                           PushConsumer::Listener listener)
+    : client_(client),
+      options_(std::move(options)),
+      listener_(std::move(listener)),
+      started_ms_(client.now_ms()) {}
+
+Result<void> ConsumerCore::add_subscriptions() {
+  const std::int64_t now = client_.now_ms();
+  auto add = [&](const std::string& topic, const Subscription& s) -> Result<void> {
+    const char* type = s.kind == FilterKind::kTag ? "TAG" : "SQL92";
+    auto data = proto::build_subscription(topic, s.expression, type);
+    if (data.has_error()) {
+      return from_base(data.error(), Errc::kInvalidArgument);
+    }
+    auto state = std::make_unique<SubscriptionState>();
+    state->data = std::move(data).value();
+    state->tags.assign(state->data.tags.begin(), state->data.tags.end());
+    // Trap: milliseconds; a broker keeps the subscription with the higher version (client §2.7).
+    state->version.store(now);
+    subscriptions_[topic] = std::move(state);
+    return {};
+  };
+  for (const auto& [topic, subscription] : options_.subscriptions) {
+    if (auto r = add(topic, subscription); !r) {
+      return r;
+    }
+  }
+  if (clustering()) {
+    return add("%RETRY%" + options_.group, Subscription());
+  }
+  return {};
+}
+
+/// A broker says whether it understands a SQL text, before anything is started (spec: client §2.7).
+Result<void> ConsumerCore::check_sql() {
+  for (const auto& [topic, subscription] : options_.subscriptions) {
+    const TopicInfoPtr info = client_.routes().cached(topic);
+    if (subscription.kind == FilterKind::kTag || !info || info->brokers.empty()) {
+      continue;
+    }
+    proto::CheckClientBody body;
+    body.client_id = client_.id();
+    body.group = options_.group;
+    body.subscription = subscriptions_.find(topic)->second->data;
+    proto::Command c = make_request(proto::RequestCode::kCheckClientConfig);
+    c.body = proto::encode(body);
+    const std::string address = client_.routes().address(info->brokers.front().name, 0, false);
+    auto r = client_.calls().ask_ok(address, std::move(c), client_.options().api_timeout);
+    if (!r) {
+      return std::move(r).error();
+    }
+  }
+  return {};
+}
+
+Result<void> ConsumerCore::start() {
+  for (const auto& [topic, subscription] : subscriptions_) {
+    // A topic that does not exist yet is no error: it is found when it does.
+    auto r = client_.routes().fetch_blocking(topic);
+    if (!r && r.error().is(Errc::kNoNameServer)) {
+      return std::move(r).error();
+    }
+  }
+  if (auto r = check_sql(); !r) {
+    return r;
+  }
+  client_.heartbeat_blocking();
+  start_timers();
+  client_.wake_rebalance();
+  return {};
+}
+
+void ConsumerCore::start_timers() {
+  const std::weak_ptr<ConsumerCore> weak = weak_from_this();
+  const auto every = [&](std::chrono::milliseconds period, auto fn) {
+    timers_.push_back(client_.timers().add(
+        period,
+        [weak, fn] {
+          if (const auto self = weak.lock()) {
+            fn(*self);
+          }
+        },
+        period));
+  };
+  every(options_.offset_interval, [](ConsumerCore& c) { c.persist_all(); });
+  every(options_.consume_timeout, [](ConsumerCore& c) {
+    // Sends back, which blocks: not on the timer thread.
+    c.pool_->post([self = c.shared_from_this()] { self->clean_expired(); });
+  });
+  every(options_.rebalance_interval, [](ConsumerCore& c) { c.client_.wake_rebalance(); });
+}
+
+void ConsumerCore::collect_topics(std::set<std::string>& out) const {
+  for (const auto& [topic, subscription] : subscriptions_) {
+    out.insert(topic);
+  }
+}
+
+proto::ConsumerData ConsumerCore::heartbeat_data() const {
+  proto::ConsumerData data;
+  data.group = options_.group;
+  data.message_model =
+      clustering() ? proto::MessageModel::kClustering : proto::MessageModel::kBroadcasting;
+  data.consume_from_where = proto::ConsumeFromWhere::kLastOffset;
+  if (std::holds_alternative<FromFirst>(options_.start)) {
+    data.consume_from_where = proto::ConsumeFromWhere::kFirstOffset;
+  } else if (std::holds_alternative<FromTime>(options_.start)) {
+    data.consume_from_where = proto::ConsumeFromWhere::kTimestamp;
+  }
+  for (const auto& [topic, subscription] : subscriptions_) {
+    data.subscriptions.push_back(subscription->data);
+    data.subscriptions.back().sub_version = subscription->version.load();
+  }
+  return data;
+}
+
+std::vector<QueueStatePtr> ConsumerCore::states() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<QueueStatePtr> out;
+  out.reserve(owned_.size());
+  for (const auto& [queue, state] : owned_) {
+    out.push_back(state);
+  }
+  return out;
+}
+
+std::vector<Queue> ConsumerCore::owned() const {
+  std::vector<Queue> out;
+  for (const QueueStatePtr& state : states()) {
+    out.push_back(state->queue);
+  }
+  return out;
+}
+
+void ConsumerCore::resume() {
+  paused_.store(false);
+  client_.wake_rebalance();
+}
+
+bool ConsumerCore::drain(std::chrono::milliseconds limit) {
+  closing_.store(true);
+  return pool_->drain(limit);
+}
+
+void ConsumerCore::stop() {
+  if (stopped_.exchange(true)) {
+    return;
+  }
+  closing_.store(true);
+  pool_->stop();
+  for (const Scheduler::Id timer : timers_) {
+    client_.timers().cancel(timer);
+  }
+  std::vector<QueueStatePtr> last;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [queue, state] : owned_) {
+      last.push_back(state);
+    }
+    owned_.clear();
+  }
+  // Trap: committed after the last listener ended and before the group is left: the others read the
+  // offsets at once (client §5.16).
+  commit_at_stop(last);
+  for (const QueueStatePtr& state : last) {
+    state->dropped.store(true);
+    state->cache.clear();
+  }
+  client_.remove_consumer(options_.group);
+  client_.unregister({}, options_.group);
+}
+
+}  // namespace tenon::sdk::detail

@@ -1,0 +1,153 @@
+// The running consumer behind tenon::PushConsumer (spec: client §5).
+//
+// Threads: rebalance() and resets on the client's worker (they block); pull answers on I/O threads;
+// listener calls on the pool or the executor; timers start asynchronous work only.
+#pragma once
+
+#include "client_core.h"
+#include "listener_pool.h"
+#include "local_offsets.h"
+#include "plugins.h"
+#include "process_queue.h"
+
+#include "tenon/net/connection.h"
+#include "tenon/sdk/push_consumer.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tenon::sdk::detail {
+
+/// One queue that this member owns: cache, offsets, and its endless chain of pulls.
+struct QueueState {
+  explicit QueueState(Queue q)
+      : queue(std::move(q)) {}
+  const Queue queue;
+  ProcessQueue cache{};
+  /// Somebody else owns it now, or it starts anew: results of running batches are ignored.
+  std::atomic<bool> dropped{false};
+  std::atomic<std::int64_t> next_offset{0};     ///< of the next pull
+  std::atomic<std::int64_t> memory_offset{-1};  ///< to be committed; -1: none
+  std::atomic<std::int64_t> suggested_broker{0};
+  std::atomic<std::int64_t> last_pull_ms{0};
+  std::atomic<std::int64_t> last_consume_ms{0};
+
+  void advance(std::int64_t offset) noexcept;  ///< memory_offset, increase only
+};
+using QueueStatePtr = std::shared_ptr<QueueState>;
+
+struct SubscriptionState {
+  proto::SubscriptionData data{};
+  std::vector<std::string> tags{};  ///< exact ones; empty: all
+  std::atomic<std::int64_t> version{0};
+};
+
+/// Drops messages whose tag only has the same hash as a subscribed one (spec: client §5.3).
+void filter_by_tag(const std::vector<std::string>& tags, std::vector<MessageView>& messages);
+
+/// Counters shown by the admin tool.
+struct ConsumeCounters {
+  std::atomic<std::uint64_t> ok{0};
+  std::atomic<std::uint64_t> failed{0};
+};
+
+class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
+ public:
+  static Result<std::shared_ptr<ConsumerCore>> create(ClientCore& client,
+                                                      PushConsumerOptions options,
+                                                      PushConsumer::Listener listener);
+  /// After it was added to the client: joins the group.
+  Result<void> start();
+
+  const std::string& group() const noexcept { return options_.group; }
+  bool subscribes(std::string_view topic) const { return subscriptions_.count(topic) != 0; }
+  void collect_topics(std::set<std::string>& out) const;
+  proto::ConsumerData heartbeat_data() const;
+
+  /// @return false if something could not be settled and should be tried again soon
+  bool rebalance();
+  void persist_all();
+  void pause() { paused_.store(true); }
+  void resume();
+  std::vector<Queue> owned() const;
+
+  /// Stops pulling and delivers what is cached within the limit. False if something was left.
+  bool drain(std::chrono::milliseconds limit);
+  std::chrono::milliseconds drain_limit() const noexcept { return options_.drain_on_close; }
+  /// Ends everything: listener calls, pulls, timers; commits; leaves the group. Idempotent.
+  void stop();
+
+  // Requests of brokers (spec: client §5.15). Thread: I/O.
+  void on_reset_offset(std::map<proto::MessageQueue, std::int64_t> offsets);
+  std::string status_body(std::string_view topic) const;
+  std::string running_info_body() const;
+  void consume_directly(MessageView message, std::function<void(std::string body)> done);
+
+ private:
+  ConsumerCore(ClientCore& client, PushConsumerOptions options, PushConsumer::Listener listener);
+  Result<void> add_subscriptions();
+  Result<void> check_sql();
+  void start_timers();
+
+  // rebalance.cpp
+  bool rebalance_topic(const std::string& topic);
+  std::optional<std::vector<Queue>> wanted_queues(const std::string& topic, bool& settled);
+  std::optional<std::vector<std::string>> group_members(const TopicInfo& info);
+  bool apply(const std::string& topic, const std::vector<Queue>& wanted);
+  void drop(const QueueStatePtr& state, bool persist_offset);
+  std::optional<std::int64_t> start_offset(const Queue& queue, QueueState& state);
+  std::optional<std::int64_t> stored_offset(const Queue& queue, bool& is_new);
+  std::optional<std::int64_t> ask_offset(proto::RequestCode::Value code,
+                                         const Queue& queue,
+                                         std::int64_t timestamp);
+  void persist(QueueState& state);
+  bool persist_now(const Queue& queue, std::int64_t offset);
+  void commit_at_stop(const std::vector<QueueStatePtr>& states);
+
+  // pull_loop.cpp
+  void pull(const QueueStatePtr& state);
+  void pull_later(const QueueStatePtr& state, std::chrono::milliseconds delay);
+  void send_pull(const QueueStatePtr& state, const SubscriptionState& subscription);
+  void on_pull(const QueueStatePtr& state, tenon::Result<net::RpcAnswer> answer);
+  void on_found(const QueueStatePtr& state,
+                const proto::CommandView& response,
+                const net::BufferRef& keep);
+  void on_illegal_offset(const QueueStatePtr& state, std::int64_t next);
+
+  // consume.cpp
+  void consume(const QueueStatePtr& state, std::span<const MessageView> batch);
+  Ack call_listener(std::span<const MessageView> batch) noexcept;
+  bool send_back(const MessageView& message, int delay_level);
+  bool send_to_retry_topic(const MessageView& message);
+  void clean_expired();
+
+  std::vector<QueueStatePtr> states() const;
+  bool clustering() const noexcept { return options_.mode == GroupMode::kClustering; }
+
+  ClientCore& client_;
+  const PushConsumerOptions options_;
+  const PushConsumer::Listener listener_;
+  const std::int64_t started_ms_;
+  std::unique_ptr<Allocator> allocator_;
+  std::unique_ptr<LocalOffsets> local_;
+  std::map<std::string, std::unique_ptr<SubscriptionState>, std::less<>> subscriptions_;
+  std::shared_ptr<ListenerPool> pool_;
+  mutable std::mutex mutex_;
+  std::map<Queue, QueueStatePtr> owned_;
+  std::vector<Scheduler::Id> timers_;
+  std::atomic<bool> paused_{false};
+  std::atomic<bool> closing_{false};
+  std::atomic<bool> stopped_{false};
+  ConsumeCounters counters_;
+};
+
+}  // namespace tenon::sdk::detail

@@ -1,0 +1,117 @@
+// The running producer behind tenon::Producer (spec: client §4).
+#pragma once
+
+#include "client_core.h"
+#include "send_op.h"
+
+#include "tenon/net/rpc_client.h"
+#include "tenon/sdk/producer.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace tenon::sdk::detail {
+
+/// A message that is in wire form already: what a consumer could not send back.
+struct RawMessage {
+  std::string topic{};
+  std::string body{};
+  std::string properties{};
+  std::string id{};
+  std::int32_t sys_flag = 0;
+  std::int32_t flag = 0;
+  std::int32_t reconsume_times = 0;
+  std::int32_t max_reconsume_times = -1;
+};
+
+/// Thread: any. The owner calls stop() before the ClientCore goes away; after stop() nothing but
+/// late answers touches this object.
+class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
+ public:
+  using Callback = Producer::Callback;
+  static Result<std::shared_ptr<ProducerCore>> create(ClientCore& client, ProducerOptions options);
+
+  const std::string& group() const noexcept { return options_.group; }
+  const ProducerOptions& options() const noexcept { return options_; }
+
+  void start(Message message, Callback done, const SendOptions& how, SendForm form);
+  Result<Receipt> send(Message message, const SendOptions& how);
+  Result<void> send_oneway(Message message, const SendOptions& how);
+  Result<std::vector<Receipt>> send_batch(std::span<Message> messages,
+                                          const SendOptions& how,
+                                          std::vector<Receipt>* sent);
+  Result<Receipt> send_raw(RawMessage message);
+  Result<std::vector<Queue>> queues(std::string_view topic);
+
+  void on_route(const TopicInfoPtr& info);
+  void collect_topics(std::set<std::string>& out) const;
+
+  /// Fails what is in flight with kCancelled and waits for running callbacks, except for those that
+  /// the caller is inside of. Idempotent.
+  void stop();
+  /// Waits until nothing is in flight. False if the time was over first.
+  bool drain(std::chrono::milliseconds limit);
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view s) const noexcept {
+      return std::hash<std::string_view>()(s);
+    }
+  };
+  ProducerCore(ClientCore& client, ProducerOptions options);
+
+  TopicSlotPtr find_slot(std::string_view topic) const;
+  TopicSlotPtr make_slot(const TopicInfoPtr& info);
+  SendOp* begin(SendForm form,
+                std::string_view topic,
+                Callback done,
+                std::chrono::milliseconds timeout);
+  Result<void> check_options(const Message& m, const SendOptions& how) const;
+  Result<void> fill(SendOp& op, Message&& message);
+  void launch(SendOp* op);
+  bool choose_queue(SendOp& op);
+  bool choose_fixed(SendOp& op);
+  void choose_by_callable(SendOp* op);
+  void attempt(SendOp* op);
+  void write_oneway(SendOp* op, const std::string& address);
+  void resolve(SendOp* op);
+  void refresh_then_attempt(SendOp* op);
+  void on_answer(SendOp* op, tenon::Result<net::RpcAnswer> answer);
+  void on_response(SendOp* op, const proto::CommandView& response);
+  void on_failure(SendOp* op, Error error);
+  void report(const SendOp& op, std::uint32_t outcome);
+  Receipt make_receipt(const SendOp& op, const proto::CommandView& response) const;
+  std::int64_t remaining_ms(const SendOp& op) const noexcept;
+  const std::string& broker_name(const SendOp& op) const noexcept;
+
+  void complete(SendOp* op, Result<Receipt> result);
+  void release(SendOp* op);
+  void run_callback(Callback done, Result<Receipt> result);
+  Result<std::string> encode_chunk(std::span<Message> messages,
+                                   std::size_t& taken,
+                                   std::string& ids);
+
+  ClientCore& client_;
+  const ProducerOptions options_;
+  const std::size_t lane_;
+  std::shared_ptr<SelectorPlugin> selector_;
+  std::atomic<std::uint64_t> generation_{0};
+  mutable std::shared_mutex slots_mutex_;
+  std::unordered_map<std::string, TopicSlotPtr, Hash, std::equal_to<>> slots_;
+  SendOpPool pool_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<int> in_flight_{0};
+  std::atomic<int> running_{0};
+};
+
+}  // namespace tenon::sdk::detail

@@ -1,0 +1,84 @@
+#include "tenon/sdk/push_consumer.h"
+
+#include "client_core.h"
+#include "consumer_core.h"
+#include "errors.h"
+
+#include <thread>
+
+namespace tenon::sdk {
+
+Result<PushConsumer> PushConsumer::open(Client& client,
+                                        PushConsumerOptions options,
+                                        Listener listener) {
+  if (client.core_->on_own_thread()) {
+    return make_error(Errc::kInvalidArgument, "a consumer cannot be opened on an I/O thread");
+  }
+  auto core = detail::ConsumerCore::create(*client.core_, std::move(options), std::move(listener));
+  if (!core) {
+    return std::move(core).error();
+  }
+  if (auto r = client.core_->add(*core); !r) {
+    return std::move(r).error();
+  }
+  PushConsumer consumer(*core, client.core_);
+  if (auto r = (*core)->start(); !r) {
+    return std::move(r).error();
+  }
+  return consumer;
+}
+
+PushConsumer::PushConsumer(std::shared_ptr<detail::ConsumerCore> core,
+                           std::shared_ptr<detail::ClientCore> client) noexcept
+    : client_(std::move(client)),
+      core_(std::move(core)) {}
+
+PushConsumer::PushConsumer(PushConsumer&&) noexcept = default;
+
+PushConsumer& PushConsumer::operator=(PushConsumer&& other) noexcept {
+  if (this != &other) {
+    const PushConsumer old(std::move(*this));
+    client_ = std::move(other.client_);
+    core_ = std::move(other.core_);
+  }
+  return *this;
+}
+
+PushConsumer::~PushConsumer() {
+  if (!core_) {
+    return;
+  }
+  if (client_->on_own_thread()) {
+    // Waiting here for a listener that waits for an answer would be waiting for ourselves.
+    std::thread([core = std::move(core_), client = std::move(client_)]() mutable {
+      core->stop();
+      core.reset();
+    }).detach();
+    return;
+  }
+  core_->stop();
+  core_.reset();
+}
+
+void PushConsumer::pause() {
+  core_->pause();
+}
+
+void PushConsumer::resume() {
+  core_->resume();
+}
+
+std::vector<Queue> PushConsumer::owned() const {
+  return core_->owned();
+}
+
+Result<void> PushConsumer::close() {
+  const bool drained = core_->drain(core_->drain_limit());
+  core_->stop();
+  if (!drained) {
+    return make_error(Errc::kTimeout, "messages were left when the time of close() was over");
+  }
+  return {};
+}
+
+}  // namespace tenon::sdk

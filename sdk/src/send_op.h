@@ -1,0 +1,101 @@
+// One send from the call to its result: message in wire form, attempts, deadline. Pooled, so that
+// the steady state does not allocate (architecture: "Client side the same way").
+#pragma once
+
+#include "identity.h"
+#include "plugins.h"
+#include "retry.h"
+#include "send_header.h"
+#include "topic_info.h"
+
+#include "tenon/sdk/producer.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace tenon::sdk::detail {
+
+class ProducerCore;
+
+/// What a producer knows about sending to a topic; replaced as a whole when the route changes.
+struct TopicSlot {
+  TopicInfoPtr info{};
+  std::vector<SendHeaderFixed> heads{};  ///< by broker index
+  std::vector<Queue> queues{};           ///< the publish list for selectors
+  std::unique_ptr<SelectorPlugin::QueueSet> plugin_set{};
+  std::atomic<std::uint32_t> counter{0};
+};
+using TopicSlotPtr = std::shared_ptr<TopicSlot>;
+
+/// Round robin (spec: client §4.8): on a retry the next queue of another broker, if there is one.
+/// @param last_broker  index of the broker of the previous attempt, or -1
+std::size_t pick_round_robin(const TopicInfo& info,
+                             std::atomic<std::uint32_t>& counter,
+                             std::int64_t last_broker);
+
+struct SendOp {
+  enum State : std::uint8_t { kFree, kActive, kCompleting, kDone };
+  /// A message whose queue a callable will choose once the route is known.
+  struct Deferred {
+    Message message{};
+    Selector select{};
+  };
+
+  std::atomic<std::uint8_t> state{kFree};
+  SendOp* next_free = nullptr;
+  ProducerCore* producer = nullptr;
+  std::shared_ptr<ProducerCore> keep{};  ///< while in flight
+  Producer::Callback done{};
+
+  std::string topic{};
+  std::string body{};
+  std::string properties{};
+  std::string id{};  ///< UNIQ_KEY; batch: joined by commas
+  std::string sharding_key{};
+  std::unique_ptr<Deferred> deferred{};
+  SendHeader header{};
+
+  SendForm form = SendForm::kBlocking;
+  bool fixed_queue = false;
+  std::string fixed_broker{};
+  int attempts = 0;
+  bool outcome_unknown = false;
+  std::uint64_t begin_ns = 0;
+  std::uint64_t deadline_ns = 0;
+  std::uint64_t attempt_ns = 0;
+  TopicSlotPtr slot{};
+  std::uint32_t broker = 0;    ///< of this attempt, index into slot->info->brokers
+  std::string last_broker{};   ///< name, of the previous attempt
+  std::string brokers_sent{};  ///< for the error text
+
+  void reset();
+};
+
+/// Memory of operations. Thread: any.
+class SendOpPool {
+ public:
+  SendOp* acquire();
+  void release(SendOp* op);
+  template <class F>
+  void for_each(F&& fn) {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& slab : slabs_) {
+      for (std::size_t i = 0; i < kSlab; ++i) {
+        fn(slab[i]);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t kSlab = 64;
+  std::mutex mutex_;
+  SendOp* free_ = nullptr;
+  std::vector<std::unique_ptr<SendOp[]>> slabs_;
+};
+
+}  // namespace tenon::sdk::detail

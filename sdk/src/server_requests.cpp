@@ -1,0 +1,157 @@
+// Requests that brokers send to us (spec: client §2.8, §5.15; remoting §5.1).
+#include "client_core.h"
+#include "consumer_core.h"
+#include "message_block.h"
+
+#include "tenon/base/endian.h"
+#include "tenon/proto/bodies_admin.h"
+
+namespace tenon::sdk::detail {
+namespace {
+
+void reply(const net::ConnectionPtr& connection,
+           std::int32_t opaque,
+           proto::HeaderKind kind,
+           std::int32_t code,
+           std::string_view remark,
+           std::string_view body) {
+  std::string out;
+  proto::FrameWriter::Head head;
+  head.code = code;
+  head.opaque = opaque;
+  head.flag = proto::kFlagResponse;
+  head.kind = kind;
+  head.language = proto::Language::kCpp;
+  head.remark = remark;
+  proto::FrameWriter w(out, head);
+  w.finish(as_bytes(body));
+  connection->send(std::move(out));
+}
+
+}  // namespace
+
+void ClientCore::on_commands(const net::ConnectionPtr& connection,
+                             std::span<const proto::CommandView> commands,
+                             const net::BufferRef& keep) {
+  for (const proto::CommandView& c : commands) {
+    if (!c.is_response()) {
+      answer_request(connection, c, keep);
+    }
+  }
+}
+
+void ClientCore::answer_request(const net::ConnectionPtr& connection,
+                                const proto::CommandView& request,
+                                const net::BufferRef& keep) {
+  using Request = proto::RequestCode;
+  const auto answer = [&](std::int32_t code, std::string_view remark, std::string_view body = {}) {
+    if (!request.is_oneway()) {
+      reply(connection, request.opaque, request.kind, code, remark, body);
+    }
+  };
+  const auto group_of = [&](std::string_view field) {
+    return consumer(request.field(field).value_or(std::string_view()));
+  };
+  const auto unknown_group = [&](std::string_view field) {
+    return "The Consumer Group <" + std::string(request.field(field).value_or("")) +
+           "> not exist in this consumer";
+  };
+  switch (request.code) {
+    case Request::kNotifyConsumerIdsChanged:
+      wake_rebalance();
+      return;
+    case Request::kCheckTransactionState:
+      return;  // no transaction producers in this library
+    case Request::kResetConsumerClientOffset: {
+      auto offsets = proto::decode_reset_offset(as_text(request.body));
+      if (const auto c = group_of("group"); c && offsets.has_value()) {
+        c->on_reset_offset(std::move(offsets).value());
+      }
+      return;
+    }
+    case Request::kGetConsumerStatusFromClient: {
+      const auto c = group_of("group");
+      answer(proto::ResponseCode::kSuccess,
+             {},
+             c ? c->status_body(request.field("topic").value_or(""))
+               : proto::encode(proto::ConsumerStatus()));
+      return;
+    }
+    case Request::kGetConsumerRunningInfo: {
+      const auto c = group_of("consumerGroup");
+      if (c) {
+        answer(proto::ResponseCode::kSuccess, {}, c->running_info_body());
+      } else {
+        answer(proto::ResponseCode::kSystemError, unknown_group("consumerGroup"));
+      }
+      return;
+    }
+    case Request::kConsumeMessageDirectly: {
+      const auto c = group_of("consumerGroup");
+      auto messages = decode_messages(request.body, keep, request.field("brokerName").value_or(""));
+      if (!c || messages.empty()) {
+        answer(proto::ResponseCode::kSystemError,
+               c ? "message cannot be decoded" : unknown_group("consumerGroup"));
+        return;
+      }
+      c->consume_directly(
+          std::move(messages.front()),
+          [connection, opaque = request.opaque, kind = request.kind](const std::string& body) {
+            reply(connection, opaque, kind, proto::ResponseCode::kSuccess, {}, body);
+          });
+      return;
+    }
+    case Request::kPushReplyMessageToClient:
+      answer(proto::ResponseCode::kSystemError, "no request is waiting for this reply");
+      return;
+    default:
+      answer(proto::ResponseCode::kRequestCodeNotSupported,
+             "request type " + std::to_string(request.code) + " not supported");
+  }
+}
+
+std::string ConsumerCore::status_body(std::string_view topic) const {
+  proto::ConsumerStatus status;
+  for (const QueueStatePtr& s : states()) {
+    const std::int64_t offset = s->memory_offset.load();
+    if (s->queue.topic == topic && offset >= 0) {
+      status.queues[{s->queue.topic, s->queue.broker, s->queue.id}] = offset;
+    }
+  }
+  return proto::encode(status);
+}
+
+std::string ConsumerCore::running_info_body() const {
+  proto::ConsumerRunningInfo info;
+  for (const QueueStatePtr& s : states()) {
+    proto::ProcessQueueInfo& q = info.queues[{s->queue.topic, s->queue.broker, s->queue.id}];
+    q.commit_offset = s->memory_offset.load();
+    q.cached_min_offset = s->cache.min_offset();
+    q.cached_max_offset = s->cache.max_offset();
+    q.cached_count = static_cast<std::int32_t>(s->cache.count());
+    q.cached_mib = static_cast<std::int32_t>(s->cache.bytes() / (1024 * 1024));
+    q.dropped = s->dropped.load();
+    q.last_pull_ms = s->last_pull_ms.load();
+    q.last_consume_ms = s->last_consume_ms.load();
+  }
+  info.subscriptions = heartbeat_data().subscriptions;
+  for (const auto& [topic, subscription] : subscriptions_) {
+    info.status[topic].consume_failed_msgs = static_cast<std::int64_t>(counters_.failed.load());
+  }
+  info.properties = {
+      {"PROP_CLIENT_VERSION", "V4_9_8"},
+      {"PROP_CONSUMEORDERLY", "false"},
+      {"PROP_CONSUMER_START_TIMESTAMP", std::to_string(started_ms_)},
+      {"PROP_CONSUME_TYPE", "CONSUME_PASSIVELY"},
+      {"PROP_NAMESERVER_ADDR", client_.options().name_servers},
+      {"PROP_THREADPOOL_CORE_SIZE", std::to_string(options_.threads)},
+      {"consumerGroup", options_.group},
+      {"messageModel", clustering() ? "CLUSTERING" : "BROADCASTING"},
+      {"allocateMessageQueueStrategy", std::string(allocator_->wire_name())},
+      {"consumeMessageBatchMaxSize", std::to_string(options_.batch_max)},
+      {"pullBatchSize", std::to_string(options_.pull_batch)},
+  };
+  return proto::encode(info);
+}
+
+}  // namespace tenon::sdk::detail
