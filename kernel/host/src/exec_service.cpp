@@ -215,6 +215,8 @@ void InstanceExec::run_watch(const EntryPtr& e, std::uint32_t events) {
   e->runner = {};
   if (!e->cancelled) {
     core_->rearm(e->watch);
+  } else {
+    entries_.erase(e->id);
   }
   changed_.notify_all();
 }
@@ -226,7 +228,10 @@ void InstanceExec::detach(const EntryPtr& e) {
   } else if (e->kind == Kind::kWatch) {
     core_->unwatch(e->watch);
   }
-  entries_.erase(e->id);
+  if (e->state !=
+      State::kRunning) {  // a running one stays known until it ends, for others who cancel it
+    entries_.erase(e->id);
+  }
 }
 
 tenon_status InstanceExec::cancel(std::uint64_t id) {
@@ -292,6 +297,9 @@ tenon_status InstanceExec::join(std::uint64_t id) {
     }
     entries_.erase(it);
   }
+  if (!e->thread.joinable()) {
+    return TENON_NOT_FOUND;  // given up at shutdown
+  }
   e->thread.join();
   return TENON_OK;
 }
@@ -346,8 +354,13 @@ bool InstanceExec::close(std::chrono::milliseconds timeout) {
     }
     idle = changed_.wait_for(lock, timeout, [this] { return !busy(); });
     for (const EntryPtr& e : all) {
-      if (idle && e->kind == Kind::kThread) {
+      if (e->kind != Kind::kThread || !e->thread.joinable()) {
+        continue;
+      }
+      if (idle) {
         finished.push_back(std::move(e->thread));
+      } else {
+        e->thread.detach();  // it still runs and nobody will wait for it any more
       }
     }
     if (idle) {
