@@ -74,9 +74,13 @@ std::optional<std::int64_t> parse_long(std::string_view text) noexcept {
 }
 
 std::optional<std::string_view> CommandView::field(std::string_view key) const noexcept {
-  for (std::size_t i = fields.size(); i-- > 0;) {
-    if (fields[i].key == key) {
-      return fields[i].value;
+  const Field* const begin = fields.data();
+  for (const Field* f = begin + fields.size(); f != begin;) {
+    --f;
+    // Most names have one letter and differ in it: no call for those.
+    if (f->key.size() == key.size() && !key.empty() && f->key.front() == key.front() &&
+        (key.size() == 1 || f->key == key)) {
+      return f->value;
     }
   }
   return std::nullopt;

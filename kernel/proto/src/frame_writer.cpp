@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <limits>
 
 namespace tenon::proto {
@@ -21,6 +22,20 @@ void append_be(std::string& out, T value) {
   char bytes[sizeof(T)];
   store_be(bytes, value);
   out.append(bytes, sizeof bytes);
+}
+
+/// Makes room for `n` bytes at the end and returns where they begin.
+char* extend(std::string& out, std::size_t n) {
+  const std::size_t at = out.size();
+  out.resize(at + n);
+  return out.data() + at;
+}
+
+char* put(char* p, std::string_view text) noexcept {
+  if (!text.empty()) {
+    std::memcpy(p, text.data(), text.size());
+  }
+  return p + text.size();
 }
 
 void append_decimal(std::string& out, std::int64_t value) {
@@ -79,6 +94,22 @@ void FrameWriter::begin_fields() {
   has_fields_ = true;
 }
 
+void FrameWriter::json_field(std::string_view key, std::string_view value) {
+  begin_fields();
+  if (!detail::is_json_plain(key) || !detail::is_json_plain(value)) {
+    detail::append_json_escaped(out_, key);
+    out_.append("\":\"", 3);
+    detail::append_json_escaped(out_, value);
+    out_.push_back('"');
+    return;
+  }
+  char* p = extend(out_, key.size() + value.size() + 4);
+  p = put(p, key);
+  p = put(p, "\":\"");
+  p = put(p, value);
+  *p = '"';
+}
+
 void FrameWriter::field(std::string_view key, std::string_view value) {
   const bool json = head_.kind == HeaderKind::kJson;
   const std::size_t worst =
@@ -88,17 +119,14 @@ void FrameWriter::field(std::string_view key, std::string_view value) {
     return;
   }
   if (json) {
-    begin_fields();
-    detail::append_json_escaped(out_, key);
-    out_.append("\":\"", 3);
-    detail::append_json_escaped(out_, value);
-    out_.push_back('"');
+    json_field(key, value);
     return;
   }
-  append_be(out_, static_cast<std::int16_t>(key.size()));
-  out_.append(key);
-  append_be(out_, static_cast<std::int32_t>(value.size()));
-  out_.append(value);
+  char* p = extend(out_, key.size() + value.size() + 6);
+  store_be(p, static_cast<std::int16_t>(key.size()));
+  p = put(p + 2, key);
+  store_be(p, static_cast<std::int32_t>(value.size()));
+  put(p + 4, value);
 }
 
 void FrameWriter::field(std::string_view key, std::int64_t value) {

@@ -1,5 +1,6 @@
 #include "json_escape.h"
 
+#include <array>
 #include <cstdint>
 
 #ifdef __SSE2__
@@ -23,9 +24,16 @@ void append_unit(std::string& out, std::uint32_t unit) {
 
 /// Bytes that may need an escape: controls, quote, backslash, DEL, and the lead bytes of U+0080 to
 /// U+00BF and U+2000 to U+2FFF.
+constexpr std::array<bool, 256> kSpecial = [] {
+  std::array<bool, 256> table{};
+  for (std::size_t c = 0; c < table.size(); ++c) {
+    table[c] = c < 0x20 || c == '"' || c == '\\' || c == 0x7F || c == 0xC2 || c == 0xE2;
+  }
+  return table;
+}();
+
 bool is_special(char c) noexcept {
-  const auto u = static_cast<unsigned char>(c);
-  return u < 0x20 || c == '"' || c == '\\' || u == 0x7F || u == 0xC2 || u == 0xE2;
+  return kSpecial[static_cast<unsigned char>(c)];
 }
 
 const char* find_special(const char* p, const char* end) noexcept {
@@ -140,6 +148,11 @@ char32_t next_code_point(const char*& p, const char* end) noexcept {
     return read_continuations(p, end, lead & 0x07u, 3, second);
   }
   return U'\uFFFD';
+}
+
+bool is_json_plain(std::string_view text) noexcept {
+  const char* const end = text.data() + text.size();
+  return find_special(text.data(), end) == end;
 }
 
 void append_json_escaped(std::string& out, std::string_view text) {

@@ -10,7 +10,10 @@ namespace tenon::proto::detail {
 /// U+001F and U+007F to U+009F, U+2028 and U+2029; other UTF-8 is copied as it is.
 void append_json_escaped(std::string& out, std::string_view text);
 
-/// As above, and everything outside ASCII as \uXXXX and '/' as \/ (the "browser compatible" form).
+/// True if `text` needs no escape in the form above.
+bool is_json_plain(std::string_view text) noexcept;
+
+/// As append_json_escaped(), and everything outside ASCII as \uXXXX and '/' as \/ (the "browser compatible" form).
 void append_json_ascii(std::string& out, std::string_view text);
 
 /// Decodes one UTF-8 sequence at [p, end), p < end, and moves p behind it. Malformed input yields

@@ -2,10 +2,6 @@
 
 #include <cstring>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 namespace tenon::proto::detail {
 namespace {
 
@@ -82,26 +78,6 @@ const char* read_unicode_escape(const char* p,
                    static_cast<std::uint32_t>(low - 0xDC00);
       p += 6;
     }
-  }
-  return p;
-}
-
-char* find_quote_or_backslash(char* p, char* end) noexcept {
-#ifdef __SSE2__
-  const __m128i quote = _mm_set1_epi8('"');
-  const __m128i backslash = _mm_set1_epi8('\\');
-  while (end - p >= 16) {
-    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    const int mask =
-        _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash)));
-    if (mask != 0) {
-      return p + __builtin_ctz(static_cast<unsigned>(mask));
-    }
-    p += 16;
-  }
-#endif
-  while (p != end && *p != '"' && *p != '\\') {
-    ++p;
   }
   return p;
 }

@@ -5,10 +5,32 @@
 #include <cstdint>
 #include <string_view>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 namespace tenon::proto::detail {
 
 /// First '"' or '\\' in [p, end), or end.
-char* find_quote_or_backslash(char* p, char* end) noexcept;
+inline char* find_quote_or_backslash(char* p, char* end) noexcept {
+#ifdef __SSE2__
+  const __m128i quote = _mm_set1_epi8('"');
+  const __m128i backslash = _mm_set1_epi8('\\');
+  while (end - p >= 16) {
+    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const int mask =
+        _mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(v, quote), _mm_cmpeq_epi8(v, backslash)));
+    if (mask != 0) {
+      return p + __builtin_ctz(static_cast<unsigned>(mask));
+    }
+    p += 16;
+  }
+#endif
+  while (p != end && *p != '"' && *p != '\\') {
+    ++p;
+  }
+  return p;
+}
 
 /// Writes a code point as UTF-8 at `out` (room for 4 bytes); returns one past the last byte.
 char* write_utf8(char* out, std::uint32_t code_point) noexcept;

@@ -131,6 +131,7 @@ class FrameWriter {
 
  private:
   void begin_fields();
+  void json_field(std::string_view key, std::string_view value);
   void end_header();
 
   std::string& out_;
