@@ -295,11 +295,15 @@ InstanceImpl::~InstanceImpl() {
     return;
   }
   // Something of the plug-in may still call us: what it reaches must outlive it.
-  static auto* parked =
-      new std::vector<std::pair<std::unique_ptr<Services>, std::shared_ptr<const Library>>>;
+  struct Parked {
+    std::unique_ptr<Services> services;
+    std::shared_ptr<const Library> library;
+    void* self;
+  };
+  static auto* parked = new std::vector<Parked>;
   static auto* mutex = new std::mutex;
   const std::scoped_lock lock(*mutex);
-  parked->emplace_back(std::move(services_), library_);
+  parked->push_back({std::move(services_), library_, plugin_.self});
 }
 
 }  // namespace
