@@ -1,0 +1,340 @@
+// Wiring, start and stop of a broker (spec: broker §1.2).
+#include "tenon/broker/broker.h"
+
+#include "local_address.h"
+#include "processors/router.h"
+#include "role/registrar.h"
+#include "services.h"
+
+#include "tenon/base/log.h"
+#include "tenon/net/connection.h"
+#include "tenon/net/io_pool.h"
+#include "tenon/net/rpc_client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <time.h>
+
+namespace tenon::broker {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFlushScan{50};
+constexpr milliseconds kSamplePeriod{1'000};
+constexpr milliseconds kExpireScan{10'000};
+constexpr std::uint16_t kFastPortDistance = 2;
+
+class BrokerImpl final : public Broker {
+ public:
+  BrokerImpl(BrokerConfig config, BrokerHooks hooks)
+      : config_(std::move(config)),
+        hooks_(std::move(hooks)),
+        clock_(hooks_.clock != nullptr ? *hooks_.clock : system_clock()),
+        topics_(config_, clock_),
+        groups_(config_, clock_),
+        offsets_(config_.store_root),
+        consumers_(filters_),
+        locks_(config_.lock_expired_ms),
+        holds_([this](std::vector<ParkedPtr>& woken) { router_->pulls().wake(woken); }),
+        stats_(clock_.wall_ms()) {}
+  ~BrokerImpl() override { BrokerImpl::stop(); }
+
+  Result<> run(host::PluginRegistry& registry, const PluginSlots& slots);
+
+  std::uint16_t port() const noexcept override { return config_.port; }
+  std::string advertised_address() const override { return advertised_.address; }
+  const BrokerConfig& config() const noexcept override { return config_; }
+  void stop() override;
+
+ private:
+  Result<> load_tables();
+  Result<> open_filters(host::PluginRegistry& registry, const PluginSlots& slots);
+  Result<> open_store(host::PluginRegistry& registry, const PluginSlots& slots);
+  Result<> open_ports();
+  void build_services();
+  void start_timers();
+  void persist_soon();
+  void persist_tables();
+  void expire_clients();
+  void sample();
+  template <class Fn>
+  void every_on_worker(milliseconds period, Fn fn);
+
+  BrokerConfig config_;
+  BrokerHooks hooks_;
+  const Clock& clock_;
+  Advertised advertised_{};
+
+  DelayLevels levels_{};
+  std::vector<std::unique_ptr<host::Instance>> filter_instances_{};
+  Filters filters_{};
+  Topics topics_;
+  Groups groups_;
+  Offsets offsets_;
+  Consumers consumers_;
+  Producers producers_{};
+  QueueLocks locks_;
+  FlushWaiters flush_waiters_{};
+  HoldTable holds_;
+  Stats stats_;
+  std::unique_ptr<Log> log_{};
+  std::unique_ptr<PullEngine> pulls_{};
+  std::unique_ptr<DelayService> delay_{};
+  std::unique_ptr<Workers> workers_{};
+  std::unique_ptr<net::IoPool> pool_{};
+  std::optional<Services> services_{};
+  std::unique_ptr<Router> router_{};
+  PortHandler main_handler_{true};
+  PortHandler fast_handler_{false};
+  std::unique_ptr<net::Server> main_server_{};
+  std::unique_ptr<net::Server> fast_server_{};
+  std::unique_ptr<net::RpcClient> rpc_{};
+  std::unique_ptr<Registrar> registrar_{};
+
+  std::mutex stop_mutex_;
+  bool stopped_ = false;
+  bool tables_loaded_ = false;
+  std::atomic<bool> persist_pending_{false};
+  int day_ = -1;
+};
+
+Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slots) {
+  TENON_TRY(levels_, DelayLevels::parse(config_.message_delay_level));
+  TENON_TRY(load_tables());
+  TENON_TRY(open_filters(registry, slots));
+  TENON_TRY(open_store(registry, slots));
+  workers_ = std::make_unique<Workers>(config_);
+  TENON_TRY(pool_, net::IoPool::start({.threads = config_.io_threads, .name = "io"}));
+  TENON_TRY(open_ports());
+  tables_loaded_ = true;
+  rpc_ = net::RpcClient::create(*pool_, {});
+  registrar_ = std::make_unique<Registrar>(config_, advertised_, topics_, *pool_, *rpc_, *workers_);
+  topics_.on_change([this] {
+    registrar_->trigger();
+    persist_soon();
+  });
+  groups_.on_change([this] { persist_soon(); });
+  delay_->start();
+  start_timers();
+  persist_tables();
+  registrar_->start();
+  log_info("broker",
+           "serving name={} cluster={} address={} store={} io_threads={}",
+           config_.name,
+           config_.cluster,
+           advertised_.address,
+           config_.store_root.string(),
+           config_.io_threads);
+  return ok();
+}
+
+Result<> BrokerImpl::load_tables() {
+  TENON_TRY(topics_.load());
+  TENON_TRY(groups_.load());
+  TENON_TRY(offsets_.load());
+  return ok();
+}
+
+Result<> BrokerImpl::open_filters(host::PluginRegistry& registry, const PluginSlots& slots) {
+  for (const PluginSlot& slot : slots.filters) {
+    host::InstanceOptions options;
+    options.name = "filter";
+    options.options = slot.options;
+    options.store_root = config_.store_root;
+    options.private_dir = config_.store_root / "plugins" / slot.plugin;
+    options.temp_dir = config_.store_root / "tmp";
+    options.clock = &clock_;
+    TENON_TRY(auto instance, registry.create(slot.plugin, options));
+    TENON_TRY(instance->init());
+    TENON_TRY(instance->activate());
+    TENON_TRY(auto filter, instance->interface<tenon_filter>("tenon.filter/1"));
+    filters_.add(filter);
+    filter_instances_.push_back(std::move(instance));
+  }
+  return ok();
+}
+
+Result<> BrokerImpl::open_store(host::PluginRegistry& registry, const PluginSlots& slots) {
+  TENON_TRY(log_, Log::open(config_, registry, slots.storage, clock_, levels_, hooks_.on_fault));
+  pulls_ = std::make_unique<PullEngine>(config_, *log_);
+  delay_ = std::make_unique<DelayService>(config_, clock_, levels_, *log_, topics_);
+  TENON_TRY(delay_->load());
+  log_->add(static_cast<ArrivalListener&>(holds_));
+  log_->add(static_cast<ArrivalListener&>(*delay_));
+  log_->add(static_cast<DurableListener&>(flush_waiters_));
+  return log_->activate();
+}
+
+Result<> BrokerImpl::open_ports() {
+  net::Server::Options options;
+  options.host = config_.listen_host;
+  options.port = config_.port;
+  options.connection_max = config_.connection_max;
+  options.limits.frame_max_bytes = config_.frame_max_bytes;
+  options.limits.idle_timeout = milliseconds(config_.idle_connection_ms);
+  if (config_.port == 0) {
+    TENON_TRY(main_server_, net::Server::listen(*pool_, options, main_handler_));
+    config_.port = main_server_->port();
+    config_.fast_port = false;
+  }
+  TENON_TRY(advertised_, advertise(config_, config_.port));
+  build_services();
+  if (main_server_ == nullptr) {
+    TENON_TRY(main_server_, net::Server::listen(*pool_, options, main_handler_));
+  }
+  if (config_.fast_port && config_.port > kFastPortDistance) {
+    // Trap: a pull on this port is an unknown request (broker §1.2).
+    options.port = static_cast<std::uint16_t>(config_.port - kFastPortDistance);
+    TENON_TRY(fast_server_, net::Server::listen(*pool_, options, fast_handler_));
+  }
+  return ok();
+}
+
+void BrokerImpl::build_services() {
+  services_.emplace(Services{config_,
+                             clock_,
+                             advertised_,
+                             levels_,
+                             *log_,
+                             flush_waiters_,
+                             topics_,
+                             groups_,
+                             offsets_,
+                             filters_,
+                             consumers_,
+                             producers_,
+                             locks_,
+                             *pulls_,
+                             holds_,
+                             *workers_,
+                             stats_,
+                             *delay_});
+  router_ = std::make_unique<Router>(*services_, *pool_);
+  main_handler_.serve(*router_);
+  fast_handler_.serve(*router_);
+}
+
+template <class Fn>
+void BrokerImpl::every_on_worker(milliseconds period, Fn fn) {
+  pool_->at(0).every(period, [this, fn] {
+    // A full lane skips a round.
+    (void)workers_->post(Workers::Lane::kAdmin, fn);
+  });
+}
+
+void BrokerImpl::start_timers() {
+  every_on_worker(milliseconds(config_.flush_consumer_offset_ms), [this] { persist_tables(); });
+  every_on_worker(kExpireScan, [this] { expire_clients(); });
+  pool_->at(0).every(kSamplePeriod, [this] { sample(); });
+  if (config_.sync_flush) {
+    pool_->at(0).every(kFlushScan, [this] { flush_waiters_.expire(clock_.mono_ns()); });
+  }
+}
+
+void BrokerImpl::sample() {
+  const std::int64_t now_ms = clock_.wall_ms();
+  stats_.sample(now_ms);
+  const std::time_t seconds = static_cast<std::time_t>(now_ms / 1000);
+  std::tm tm{};
+  ::localtime_r(&seconds, &tm);
+  if (day_ >= 0 && day_ != tm.tm_yday) {
+    stats_.roll_day();
+  }
+  day_ = tm.tm_yday;
+}
+
+void BrokerImpl::persist_soon() {
+  if (!persist_pending_.exchange(true) &&
+      !workers_->post(Workers::Lane::kAdmin, [this] { persist_tables(); })) {
+    persist_pending_.store(false);
+  }
+}
+
+void BrokerImpl::persist_tables() {
+  persist_pending_.store(false);
+  for (const auto& written : {topics_.persist(), groups_.persist(), offsets_.persist()}) {
+    if (written.has_error()) {
+      log_error("broker", "configuration not written reason=\"{}\"", written.error().detail);
+    }
+  }
+}
+
+void BrokerImpl::expire_clients() {
+  const std::int64_t before_ms = clock_.wall_ms() - config_.channel_expired_ms;
+  // Better than Java: the rest of a group hears of it (broker §10.2).
+  for (const auto& connection : consumers_.expire(before_ms, config_.notify_consumer_ids_changed)) {
+    connection->close(net::CloseReason::kIdle);
+  }
+  for (const auto& connection : producers_.expire(before_ms)) {
+    connection->close(net::CloseReason::kIdle);
+  }
+}
+
+void BrokerImpl::stop() {
+  const std::scoped_lock lock(stop_mutex_);
+  if (std::exchange(stopped_, true)) {
+    return;
+  }
+  if (registrar_ != nullptr) {
+    registrar_->stop();
+  }
+  if (fast_server_ != nullptr) {
+    fast_server_->stop();
+  }
+  if (delay_ != nullptr) {
+    delay_->stop();
+  }
+  if (workers_ != nullptr) {
+    workers_->stop();  // answers what waits there; later requests are answered "busy"
+  }
+  flush_waiters_.expire_all();
+  if (main_server_ != nullptr) {
+    main_server_->stop();
+  }
+  if (rpc_ != nullptr) {
+    rpc_->stop();
+  }
+  if (pool_ != nullptr) {
+    pool_->stop();
+  }
+  if (tables_loaded_) {
+    persist_tables();
+  }
+  if (log_ != nullptr) {
+    log_->close();
+  }
+  if (tables_loaded_) {
+    log_info("broker", "stopped name={}", config_.name);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Broker>> Broker::start(const BrokerConfig& config,
+                                              host::PluginRegistry& registry,
+                                              const PluginSlots& slots,
+                                              BrokerHooks hooks) {
+  TENON_TRY(validate(config));
+  BrokerConfig filled = config;
+  if (filled.name.empty()) {
+    filled.name = host_name();
+  }
+  if (filled.io_threads == 0) {
+    filled.io_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
+  }
+  auto broker = std::make_unique<BrokerImpl>(std::move(filled), std::move(hooks));
+  TENON_TRY(broker->run(registry, slots));
+  return std::unique_ptr<Broker>(std::move(broker));
+}
+
+}  // namespace tenon::broker

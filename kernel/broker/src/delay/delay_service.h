@@ -1,0 +1,74 @@
+// Delivers delayed messages: one queue of SCHEDULE_TOPIC_XXXX per level, read in order, each message
+// put into its real topic when its time has come (spec: broker §12).
+#pragma once
+
+#include "append/delay_levels.h"
+#include "append/log.h"
+#include "meta/topics.h"
+
+#include "tenon/base/clock.h"
+#include "tenon/base/result.h"
+#include "tenon/broker/config.h"
+#include "tenon/proto/bodies.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace tenon::broker {
+
+/// Life cycle: load() → start() → stop() → destructor. Status functions: any thread.
+class DelayService final : public ArrivalListener {
+ public:
+  DelayService(const BrokerConfig& config,
+               const Clock& clock,
+               const DelayLevels& levels,
+               Log& log,
+               const Topics& topics);
+  ~DelayService() override { stop(); }
+  DelayService(const DelayService&) = delete;
+  DelayService& operator=(const DelayService&) = delete;
+
+  Result<> load();
+  void start();
+  void stop();  ///< joins and writes the positions; idempotent
+  /// Delivers what is due now. @return whether something waits for its time. Thread: the service's,
+  /// or a test without start().
+  bool deliver_due();
+  Result<> persist();
+
+  std::string offsets_json() const;  ///< answer of GET_ALL_DELAY_OFFSET
+  proto::KvTable status() const;     ///< scheduleMessageOffset_<level> of the runtime table
+
+  void arrived(const tenon_arrival& arrival) noexcept override;
+
+ private:
+  enum class Outcome : std::uint8_t { kDone, kWaiting, kFailed };
+  void run();
+  bool deliver_level(std::int32_t level);
+  Outcome deliver_one(std::int32_t level, const tenon_index_entry& entry);
+  std::string json(bool pretty) const;
+
+  const BrokerConfig& config_;
+  const Clock& clock_;
+  const DelayLevels& levels_;
+  Log& log_;
+  const Topics& topics_;
+  std::filesystem::path file_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::map<std::int32_t, std::int64_t> offsets_{};  ///< by level; only levels that delivered
+  bool changed_ = false;
+  bool stopping_ = false;
+  bool started_ = false;
+  std::atomic<bool> arrived_{false};
+  std::thread thread_{};
+};
+
+}  // namespace tenon::broker

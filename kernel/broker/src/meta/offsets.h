@@ -1,0 +1,60 @@
+// Committed offsets of consumer groups: table and file consumerOffset.json (spec: broker §11).
+#pragma once
+
+#include "util/hashing.h"
+
+#include "tenon/base/result.h"
+#include "tenon/proto/bodies.h"
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace tenon::broker {
+
+/// Thread: any.
+class Offsets {
+ public:
+  explicit Offsets(const std::filesystem::path& store_root);
+
+  Result<> load();  ///< Thread: start
+
+  /// Trap: unconditional, may go backwards (broker §11). Does not allocate for a known queue.
+  void commit(std::string_view group,
+              std::string_view topic,
+              std::int32_t queue_id,
+              std::int64_t offset);
+  std::int64_t query(std::string_view group,
+                     std::string_view topic,
+                     std::int32_t queue_id) const;  ///< -1 = none
+  std::set<std::string> topics_of(std::string_view group) const;
+  std::set<std::string> groups_of(std::string_view topic) const;
+  void remove_group(std::string_view group);
+
+  proto::ConsumerOffsetTable table() const;
+  /// Writes the file if something changed since the last write; blocks on the disk.
+  Result<> persist();
+
+ private:
+  using QueueOffsets = std::map<std::int32_t, std::int64_t>;
+  struct Shard {
+    mutable std::mutex mutex{};
+    TextMap<QueueOffsets> offsets{};  ///< by topic@group
+  };
+  Shard& shard(std::string_view key) const;
+
+  std::filesystem::path file_;
+  mutable std::array<Shard, 16> shards_{};
+  std::map<std::string, std::string> extra_{};
+  std::atomic<std::uint64_t> changes_{0};
+  std::mutex persist_mutex_;
+  std::uint64_t persisted_ = 0;
+};
+
+}  // namespace tenon::broker

@@ -1,0 +1,240 @@
+// State of the broker: 26, 28, 45 and the housekeeping requests (spec: broker §16.2, remoting §7.3).
+#include "processors/handlers.h"
+
+#include "tenon/base/log.h"
+#include "tenon/proto/json.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <sys/statvfs.h>
+
+namespace tenon::broker {
+namespace {
+
+/// Base 1024, one decimal (UtilAll, SystemClock of Java's runtime table).
+std::string human_bytes(double bytes) {
+  constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  while (bytes >= 1024 && unit + 1 < std::size(kUnits)) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", static_cast<std::int64_t>(bytes))
+                   : fmt::format("{:.1f} {}", bytes, kUnits[unit]);
+}
+
+struct Disk {
+  double ratio = -1;
+  double total = 0;
+  double free = 0;
+};
+Disk disk_of(const std::filesystem::path& path) {
+  struct statvfs v {};
+  Disk disk;
+  if (::statvfs(path.c_str(), &v) != 0) {
+    return disk;
+  }
+  const double unit = static_cast<double>(v.f_frsize);
+  const double used = static_cast<double>(v.f_blocks - v.f_bfree);
+  const double usable = static_cast<double>(v.f_bavail);
+  disk.total = static_cast<double>(v.f_blocks) * unit;
+  disk.free = usable * unit;
+  disk.ratio = used + usable > 0 ? std::ceil(used * 100 / (used + usable)) / 100 : -1;
+  return disk;
+}
+
+void put_counters(proto::KvTable& t, const Services& s) {
+  const Stats::Totals totals = s.stats.totals();
+  const Stats::Daily daily = s.stats.daily();
+  const auto number = [](std::uint64_t n) { return std::to_string(n); };
+  t["putMessageTimesTotal"] = number(std::max<std::uint64_t>(totals.put_count, 1));
+  t["putMessageFailedTimes"] = number(totals.put_failed);
+  t["putMessageSizeTotal"] = number(totals.put_bytes);
+  t["putMessageAverageSize"] =
+      fmt::format("{}",
+                  static_cast<double>(totals.put_bytes) /
+                      static_cast<double>(std::max<std::uint64_t>(totals.put_count, 1)));
+  t["putTps"] = s.stats.rates(Stats::Rate::kPut);
+  t["getFoundTps"] = s.stats.rates(Stats::Rate::kFound);
+  t["getMissTps"] = s.stats.rates(Stats::Rate::kMiss);
+  t["getTotalTps"] = s.stats.rates(Stats::Rate::kTotal);
+  // Both spellings: 4.x and 5.x tools (broker §16.2).
+  t["getTransferedTps"] = s.stats.rates(Stats::Rate::kTransferred);
+  t["getTransferredTps"] = t["getTransferedTps"];
+  t["msgPutTotalYesterdayMorning"] = number(daily.put_yesterday);
+  t["msgPutTotalTodayMorning"] = number(daily.put_today);
+  t["msgPutTotalTodayNow"] = number(totals.put_count);
+  t["msgGetTotalYesterdayMorning"] = number(daily.get_yesterday);
+  t["msgGetTotalTodayMorning"] = number(daily.get_today);
+  t["msgGetTotalTodayNow"] = number(totals.get_count);
+}
+
+/// Keys without a meaning here; tools need them (broker §16.2, trap at the end).
+void put_constants(proto::KvTable& t) {
+  t["putMessageEntireTimeMax"] = "0";
+  t["getMessageEntireTimeMax"] = "0";
+  t["putMessageDistributeTime"] =
+      "[<=0ms]:0 [0~10ms]:0 [10~50ms]:0 [50~100ms]:0 [100~200ms]:0 [200~500ms]:0 [500ms~1s]:0 "
+      "[1~2s]:0 [2~3s]:0 [3~4s]:0 [4~5s]:0 [5~10s]:0 [10s~]:0 ";
+  t["putLatency99"] = "0.00";
+  t["putLatency999"] = "0.00";
+  t["dispatchMaxBuffer"] = "0";
+  t["remainTransientStoreBufferNumbs"] = std::to_string(std::numeric_limits<std::int32_t>::max());
+  t["sendThreadPoolQueueHeadWaitTimeMills"] = "0";
+  t["pullThreadPoolQueueHeadWaitTimeMills"] = "0";
+  t["queryThreadPoolQueueHeadWaitTimeMills"] = "0";
+  t["EndTransactionQueueSize"] = "0";
+  t["EndTransactionThreadPoolQueueCapacity"] = "100000";
+}
+
+std::int64_t earliest_store_ms(const Services& s, const tenon_log_bounds& bounds) {
+  const auto& storage = s.log.storage();
+  tenon_view view{};
+  tenon_hold hold{};
+  std::int64_t ms = -1;
+  if (bounds.end > bounds.min_phys &&
+      storage->message_at(storage.self, bounds.min_phys, &view, &hold, nullptr) >= 0 &&
+      view.ptr != nullptr) {
+    const auto record = proto::decode_message(
+        {reinterpret_cast<const std::byte*>(view.ptr), std::size_t{view.len}});
+    ms = record.has_value() ? record.value().store_ms : -1;
+  }
+  if (hold.release != nullptr) {
+    hold.release(hold.owner, hold.id);
+  }
+  return ms;
+}
+
+void put_store(proto::KvTable& t, const Services& s) {
+  const tenon_log_bounds bounds = s.log.log_bounds();
+  const Disk disk = disk_of(s.config.store_root);
+  t["commitLogMinOffset"] = std::to_string(bounds.min_phys);
+  t["commitLogMaxOffset"] = std::to_string(bounds.end);
+  t["dispatchBehindBytes"] =
+      std::to_string(bounds.end > bounds.dispatched ? bounds.end - bounds.dispatched : 0);
+  t["remainHowManyDataToFlush"] = human_bytes(
+      static_cast<double>(bounds.end > bounds.durable ? bounds.end - bounds.durable : 0));
+  t["commitLogDiskRatio"] = fmt::format("{}", disk.ratio);
+  t["consumeQueueDiskRatio"] = t["commitLogDiskRatio"];
+  t["commitLogDirCapacity"] =
+      fmt::format("Total : {}, Free : {}.", human_bytes(disk.total), human_bytes(disk.free));
+  t["earliestMessageTimeStamp"] = std::to_string(earliest_store_ms(s, bounds));
+  t["pageCacheLockTimeMills"] = "0";
+}
+
+/// What the storage adds, in its own words.
+void put_storage_stats(proto::KvTable& t, const Services& s) {
+  const auto& storage = s.log.storage();
+  if (storage->stats == nullptr) {
+    return;
+  }
+  tenon_sink sink{};
+  sink.size = sizeof sink;
+  sink.ctx = &t;
+  sink.put = [](void* ctx, const tenon_kv* kv, std::size_t n) noexcept {
+    for (std::size_t i = 0; i < n; ++i) {
+      static_cast<proto::KvTable*>(ctx)->try_emplace(std::string(host::text(kv[i].key)),
+                                                     std::string(host::text(kv[i].value)));
+    }
+  };
+  storage->stats(storage.self, &sink);
+}
+
+Reply runtime_info(const Services& s) {
+  proto::KvTable t;
+  put_constants(t);
+  put_counters(t, s);
+  put_store(t, s);
+  const std::int64_t up_s = (s.clock.wall_ms() - s.stats.start_ms()) / 1000;
+  t["bootTimestamp"] = std::to_string(s.stats.start_ms());
+  t["runtime"] = fmt::format("[ {} days, {} hours, {} minutes, {} seconds ]",
+                             up_s / 86400,
+                             up_s / 3600 % 24,
+                             up_s / 60 % 60,
+                             up_s % 60);
+  t["brokerVersionDesc"] = "V4_9_8";
+  t["brokerVersion"] = std::to_string(proto::kVersion);
+  t["startAcceptSendRequestTimeStamp"] = std::to_string(s.config.accept_send_from_ms);
+  t["sendThreadPoolQueueSize"] = std::to_string(s.flush_waiters.size());
+  t["sendThreadPoolQueueCapacity"] = std::to_string(s.config.send_queue_max);
+  t["pullThreadPoolQueueSize"] = std::to_string(s.workers.queued(Workers::Lane::kPull));
+  t["pullThreadPoolQueueCapacity"] = std::to_string(s.config.pull_queue_max);
+  t["queryThreadPoolQueueSize"] = std::to_string(s.workers.queued(Workers::Lane::kQuery));
+  t["queryThreadPoolQueueCapacity"] = std::to_string(s.config.query_queue_max);
+  t.merge(s.delay.status());
+  put_storage_stats(t, s);
+  return Reply::with_body(proto::encode_kv_table(t));
+}
+
+/// The settings under RocketMQ's names, one `key=value` per line.
+Reply broker_config(const Services& s) {
+  const BrokerConfig& c = s.config;
+  std::string namesrv;
+  for (const std::string& address : c.namesrv) {
+    namesrv += namesrv.empty() ? address : ";" + address;
+  }
+  Reply reply;
+  reply.body = fmt::format(
+      "brokerClusterName={}\nbrokerName={}\nbrokerId={}\nlistenPort={}\nbrokerIP1={}\n"
+      "namesrvAddr={}\nstorePathRootDir={}\nbrokerPermission={}\nregionId={}\ntraceOn={}\n"
+      "autoCreateTopicEnable={}\ndefaultTopicQueueNums={}\nclusterTopicEnable={}\n"
+      "brokerTopicEnable={}\nautoCreateSubscriptionGroup={}\nmaxMessageSize={}\n"
+      "flushDiskType={}\nsyncFlushTimeout={}\nlongPollingEnable={}\nshortPollingTimeMills={}\n"
+      "messageDelayLevel={}\nslaveReadEnable={}\nenablePropertyFilter={}\n"
+      "notifyConsumerIdsChangedEnable={}\nrejectTransactionMessage={}\n"
+      "registerNameServerPeriod={}\nflushConsumerOffsetInterval={}\nmaxMsgsNumBatch={}\n"
+      "maxTransferBytesOnMessageInMemory={}\nmaxTransferCountOnMessageInMemory={}\n"
+      "maxTransferBytesOnMessageInDisk={}\nmaxTransferCountOnMessageInDisk={}\n"
+      "accessMessageInMemoryMaxRatio={}\nbrokerRole=ASYNC_MASTER\n",
+      c.cluster,
+      c.name,
+      c.id,
+      c.port,
+      s.advertised.ip,
+      namesrv,
+      c.store_root.string(),
+      c.permission,
+      c.region_id,
+      c.trace_on,
+      c.auto_create_topic,
+      c.default_topic_queue_count,
+      c.cluster_topic,
+      c.broker_topic,
+      c.auto_create_group,
+      c.message_max_bytes,
+      c.sync_flush ? "SYNC_FLUSH" : "ASYNC_FLUSH",
+      c.sync_flush_timeout_ms,
+      c.long_polling,
+      c.short_polling_ms,
+      c.message_delay_level,
+      c.slave_read,
+      c.property_filter,
+      c.notify_consumer_ids_changed,
+      c.reject_transaction_message,
+      c.register_period_ms,
+      c.flush_consumer_offset_ms,
+      c.query_max,
+      c.pull_bytes_memory,
+      c.pull_count_memory,
+      c.pull_bytes_disk,
+      c.pull_count_disk,
+      c.memory_ratio_pct);
+  reply.field("version", proto::encode(proto::DataVersion{s.stats.start_ms(), 0}));
+  return reply;
+}
+
+}  // namespace
+
+void add_info_handlers(Handlers& table, const Services& s) {
+  using C = proto::RequestCode;
+  table[C::kGetBrokerConfig] = {Run::kAdmin, [&s](const Request&) { return broker_config(s); }};
+  table[C::kGetBrokerRuntimeInfo] = {Run::kAdmin, [&s](const Request&) { return runtime_info(s); }};
+  table[C::kGetAllDelayOffset] = {
+      Run::kAdmin, [&s](const Request&) { return Reply::with_body(s.delay.offsets_json()); }};
+}
+
+}  // namespace tenon::broker

@@ -1,0 +1,42 @@
+// The table of request codes: where a request runs and who answers it. One file per family adds its
+// codes.
+#pragma once
+
+#include "processors/request.h"
+#include "services.h"
+
+#include <cstdint>
+#include <functional>
+#include <unordered_map>
+
+namespace tenon::broker {
+
+/// kInline: never blocks, on the I/O thread. kQuery: may read the disk. kAdmin: may write files.
+enum class Run : std::uint8_t { kInline, kQuery, kAdmin };
+
+/// The request's views live during the call. Thread: as `run` says.
+using Handler = std::function<Reply(const Request&)>;
+struct HandlerEntry {
+  Run run = Run::kInline;
+  Handler handler{};
+};
+using Handlers = std::unordered_map<std::int32_t, HandlerEntry>;
+
+// Services must outlive the table.
+void add_client_handlers(Handlers& table, const Services& s);           ///< 34 35 38 46
+void add_lock_handlers(Handlers& table, const Services& s);             ///< 41 42
+void add_consumer_offset_handlers(Handlers& table, const Services& s);  ///< 14 15 43
+void add_queue_offset_handlers(Handlers& table, const Services& s);     ///< 29 30 31 32
+void add_query_handlers(Handlers& table, const Services& s);            ///< 12 33
+void add_send_back_handlers(Handlers& table, const Services& s);        ///< 36 37
+void add_topic_handlers(Handlers& table, const Services& s);            ///< 17 18 21 215 305 351
+void add_group_handlers(Handlers& table, const Services& s);            ///< 200 201 207 225 352
+void add_stats_handlers(Handlers& table, const Services& s);            ///< 202 203 204 208 300
+void add_info_handlers(Handlers& table, const Services& s);             ///< 26 28 45 …
+
+/// The topic %RETRY%group of a heartbeat or a send-back, created if absent (not persisted).
+TopicPtr ensure_retry_topic(const Services& s,
+                            const proto::SubscriptionGroupConfig& group,
+                            bool unit_mode);
+
+}  // namespace tenon::broker

@@ -1,0 +1,156 @@
+#include "processors/router.h"
+
+#include "remarks.h"
+
+#include "tenon/base/log.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <utility>
+
+namespace tenon::broker {
+namespace {
+
+using C = proto::RequestCode;
+using Code = proto::ResponseCode;
+
+bool is_send(std::int32_t code) noexcept {
+  return code == C::kSendMessageV2 || code == C::kSendMessage || code == C::kSendBatchMessage;
+}
+
+bool is_pull(std::int32_t code) noexcept {
+  return code == C::kPullMessage || code == C::kLitePullMessage;
+}
+
+Reply not_supported(std::int32_t code) {
+  return Reply::error(Code::kRequestCodeNotSupported, fmt::format(remark::kNotSupported, code));
+}
+
+/// The answer of a handler; an exception becomes answer 1 (NettyRemotingAbstract).
+Reply run(const HandlerEntry& entry, const Request& request) {
+  try {
+    return entry.handler(request);
+  } catch (const std::exception& e) {
+    log_warn("broker",
+             "a request failed code={} peer={} reason=\"{}\"",
+             request.command.code,
+             proto::to_string(request.connection->peer()),
+             e.what());
+    return Reply::error(Code::kSystemError, e.what());
+  }
+}
+
+}  // namespace
+
+Router::Router(const Services& services, net::IoPool& pool)
+    : s_(services),
+      sends_(services,
+             [this](std::shared_ptr<const HeldRequest> held, int attempt) {
+               send_again(held, attempt);
+             }),
+      pulls_(services, [this](net::IoThread& thread) -> IoState& { return state_of(thread); }) {
+  for (std::size_t i = 0; i < pool.size(); ++i) {
+    states_.push_back(std::make_unique<IoState>(
+        services, static_cast<std::uint64_t>(services.clock.wall_ms()) * (2 * i + 1)));
+  }
+  add_client_handlers(handlers_, s_);
+  add_lock_handlers(handlers_, s_);
+  add_consumer_offset_handlers(handlers_, s_);
+  add_queue_offset_handlers(handlers_, s_);
+  add_query_handlers(handlers_, s_);
+  add_send_back_handlers(handlers_, s_);
+  add_topic_handlers(handlers_, s_);
+  add_group_handlers(handlers_, s_);
+  add_stats_handlers(handlers_, s_);
+  add_info_handlers(handlers_, s_);
+}
+
+void Router::on_commands(const net::ConnectionPtr& connection,
+                         std::span<const proto::CommandView> commands,
+                         const net::BufferRef& keep,
+                         bool pulls_served) {
+  IoState& io = state_of(connection->io_thread());
+  io.refresh();
+  for (const proto::CommandView& command : commands) {
+    if (command.is_response()) {
+      continue;  // to a one-way notice of ours: nobody waits for it
+    }
+    const Request request{connection, command, keep};
+    if (!is_send(command.code) && !io.batch.records.empty()) {
+      sends_.flush(io, connection);  // keeps the order of a client's own requests
+      io.refresh();
+    }
+    one(io, request, pulls_served);
+  }
+  sends_.flush(io, connection);
+}
+
+void Router::one(IoState& io, const Request& request, bool pulls_served) {
+  try {
+    if (is_send(request.command.code)) {
+      sends_.add(io, request, 0);
+    } else if (is_pull(request.command.code) && pulls_served) {
+      pulls_.handle(io, request);
+    } else {
+      other(request, pulls_served);
+    }
+  } catch (const std::exception& e) {
+    log_warn("broker",
+             "a request failed code={} peer={} reason=\"{}\"",
+             request.command.code,
+             proto::to_string(request.connection->peer()),
+             e.what());
+    write_reply(
+        request.connection->out(), request.command, Reply::error(Code::kSystemError, e.what()));
+  }
+}
+
+void Router::other(const Request& request, bool) {
+  const auto it = handlers_.find(request.command.code);
+  if (it == handlers_.end()) {
+    write_reply(request.connection->out(), request.command, not_supported(request.command.code));
+    return;
+  }
+  if (it->second.run != Run::kInline) {
+    to_worker(it->second, request);
+    return;
+  }
+  const Reply reply = run(it->second, request);
+  write_reply(request.connection->out(), request.command, reply);
+}
+
+void Router::to_worker(const HandlerEntry& entry, const Request& request) {
+  const auto lane = entry.run == Run::kQuery ? Workers::Lane::kQuery : Workers::Lane::kAdmin;
+  auto held = std::make_shared<const HeldRequest>(request);
+  const bool taken = s_.workers.post(lane, [held, &entry] {
+    const Request later = held->view();
+    send_reply(held->connection, held->command, run(entry, later));
+  });
+  if (!taken) {
+    write_reply(request.connection->out(),
+                request.command,
+                Reply::error(Code::kSystemBusy, std::string(remark::kOverload)));
+  }
+}
+
+void Router::send_again(const std::shared_ptr<const HeldRequest>& held, int attempt) {
+  held->connection->io_thread().post([this, held, attempt] {
+    IoState& io = state_of(held->connection->io_thread());
+    io.refresh();
+    const Request request = held->view();
+    sends_.add(io, request, attempt);
+    sends_.flush(io, held->connection);
+    if (held->connection->is_open()) {
+      held->connection->flush();
+    }
+  });
+}
+
+void Router::on_close(const net::ConnectionPtr& connection) {
+  pulls_.connection_closed(connection);
+  s_.consumers.connection_closed(connection, s_.config.notify_consumer_ids_changed);
+  s_.producers.connection_closed(connection);
+}
+
+}  // namespace tenon::broker

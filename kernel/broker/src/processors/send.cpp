@@ -1,0 +1,290 @@
+#include "processors/send.h"
+
+#include "remarks.h"
+
+#include "tenon/base/endian.h"
+#include "tenon/base/log.h"
+#include "tenon/host/plugin_registry.h"
+#include "tenon/proto/properties.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include <time.h>
+
+namespace tenon::broker {
+namespace {
+
+using Code = proto::ResponseCode;
+
+/// "yyyyMMddHHmmssSSS" in local time (UtilAll.timeMillisToHumanString3).
+std::string human_time(std::int64_t ms) {
+  const std::time_t seconds = static_cast<std::time_t>(ms / 1000);
+  std::tm tm{};
+  ::localtime_r(&seconds, &tm);
+  return fmt::format("{:%Y%m%d%H%M%S}{:03d}", tm, ms % 1000);
+}
+
+}  // namespace
+
+tenon_addr to_abi(const proto::HostAddr& host) noexcept {
+  tenon_addr a{};
+  std::memcpy(a.ip, host.ip.data(), host.v6 ? 16 : 4);
+  a.port = host.port;
+  a.family = host.v6 ? 6 : 4;
+  return a;
+}
+
+SendProcessor::SendProcessor(const Services& services, Again again)
+    : s_(services),
+      again_(std::move(again)),
+      store_host_(to_abi(services.advertised.store_host)) {}
+
+void SendProcessor::refuse(const Request& request,
+                           std::int32_t code,
+                           std::string_view remark) const {
+  if (request.command.is_oneway()) {
+    return;
+  }
+  proto::FrameWriter writer(request.connection->out(), answer_head(request.command, code, remark));
+  writer.field("MSG_REGION", s_.config.region_id);
+  writer.field_bool("TRACE_ON", s_.config.trace_on);
+  writer.finish();
+}
+
+void SendProcessor::add(IoState& io, const Request& request, int attempt) {
+  if (s_.log.page_cache_busy()) {
+    write_reply(request.connection->out(),
+                request.command,
+                Reply::error(Code::kSystemBusy, std::string(remark::kRejectRequest)));
+    return;
+  }
+  SendHeader header;
+  if (auto parsed = parse_send_header(request.command, header); parsed.has_error()) {
+    refuse(request, Code::kSystemError, parsed.error().detail);
+    return;
+  }
+  Target target;
+  if (!check(io, request, header, target, attempt)) {
+    return;
+  }
+  if (header.batch) {
+    add_batch(io, request, header, target);
+  } else if (redirect_retry(io, request, header, target, attempt)) {
+    add_single(io, request, header, target);
+  }
+}
+
+/// Checks 1 to 6 of broker §5.1 in Java's order. False: answered, or to be run again.
+bool SendProcessor::check(
+    IoState& io, const Request& request, const SendHeader& header, Target& target, int attempt) {
+  const BrokerConfig& config = s_.config;
+  if (config.accept_send_from_ms > 0 && s_.clock.wall_ms() < config.accept_send_from_ms) {
+    refuse(request,
+           Code::kSystemError,
+           fmt::format(remark::kNotYetInService, human_time(config.accept_send_from_ms)));
+    return false;
+  }
+  if ((config.permission & proto::kPermWrite) == 0) {
+    const Topic* topic = io.find_topic(header.topic);
+    if (topic != nullptr && topic->config().order) {
+      refuse(request,
+             Code::kNoPermission,
+             fmt::format(remark::kBrokerSendForbidden, s_.advertised.ip));
+      return false;
+    }
+  }
+  if (auto legal = proto::check_topic_name(header.topic); legal.has_error()) {
+    refuse(request, Code::kSystemError, legal.error().detail);
+    return false;
+  }
+  if (Topics::not_sendable(header.topic)) {
+    refuse(request, Code::kNoPermission, fmt::format(remark::kTopicSendForbidden, header.topic));
+    return false;
+  }
+  return find_topic(io, request, header, target, attempt);
+}
+
+bool SendProcessor::find_topic(
+    IoState& io, const Request& request, const SendHeader& header, Target& target, int attempt) {
+  const Topic* found = io.find_topic(header.topic);
+  if (found == nullptr) {
+    if (attempt > 0) {
+      log_warn("broker",
+               "send to an unknown topic topic={} peer={}",
+               header.topic,
+               proto::to_string(request.connection->peer()));
+      refuse(request, Code::kTopicNotExist, fmt::format(remark::kTopicNotExist, header.topic));
+    } else {
+      create_topic_then_again(request, header, attempt);
+    }
+    return false;
+  }
+  const Topic& topic = *found;
+  const proto::TopicConfig& config = topic.config();
+  // Trap: queues between the write and the read count are accepted (broker §5.1).
+  if (header.queue_id >= static_cast<std::int32_t>(topic.queue_count())) {
+    refuse(request,
+           Code::kSystemError,
+           fmt::format(remark::kQueueIdIllegal,
+                       header.queue_id,
+                       config.name,
+                       config.read_queue_count,
+                       config.write_queue_count,
+                       config.perm,
+                       config.filter_type,
+                       config.sys_flag,
+                       config.order,
+                       proto::to_string(request.connection->peer())));
+    return false;
+  }
+  target.topic = &topic;
+  target.queue_id = header.queue_id;
+  if (header.queue_id < 0) {
+    if (config.write_queue_count <= 0) {
+      refuse(request, Code::kSystemError, "the topic has no queue to write to");
+      return false;
+    }
+    target.queue_id = static_cast<std::int32_t>(
+        io.next_random() % static_cast<std::uint32_t>(config.write_queue_count));
+  }
+  target.answer_queue_id = target.queue_id;
+  return true;
+}
+
+/// A send to %RETRY%group that was repeated too often goes to the dead letters (broker §7.2).
+bool SendProcessor::redirect_retry(
+    IoState& io, const Request& request, const SendHeader& header, Target& target, int attempt) {
+  if (!header.topic.starts_with(kRetryPrefix)) {
+    return true;
+  }
+  const std::string_view group_name = header.topic.substr(kRetryPrefix.size());
+  const GroupPtr group = s_.groups.find_or_create(group_name);
+  if (group == nullptr) {
+    refuse(
+        request, Code::kSubscriptionGroupNotExist, fmt::format(remark::kGroupNotExist, group_name));
+    return false;
+  }
+  constexpr std::int32_t kVersionWithMax = 121;  // V3_4_9
+  const std::int32_t max = request.command.version >= kVersionWithMax && header.max_reconsume_times
+                               ? *header.max_reconsume_times
+                               : group->retry_max_times;
+  if (header.reconsume_times < max) {
+    return true;
+  }
+  std::string name(kDlqPrefix);
+  name.append(group_name);
+  const Topic* dlq = io.find_topic(name);
+  if (dlq == nullptr) {
+    if (attempt > 1) {
+      refuse(request, Code::kSystemError, fmt::format(remark::kTopicUnknown, name));
+    } else {
+      create_dlq_then_again(request, std::move(name), attempt);
+    }
+    return false;
+  }
+  target.topic = dlq;
+  target.queue_id = 0;
+  target.dead_letter = true;
+  return true;
+}
+
+tenon_record SendProcessor::base_record(const Request& request,
+                                        const SendHeader& header,
+                                        const Target& target) const {
+  tenon_record r{};
+  r.topic = host::abi_str(target.topic->name());
+  r.queue_id = static_cast<std::uint32_t>(target.queue_id);
+  r.queue = s_.log.queue_of(*target.topic, r.queue_id);
+  r.flag = header.flag;
+  r.sys_flag = header.sys_flag & ~(proto::sys_flag::kBornHostV6 | proto::sys_flag::kStoreHostV6);
+  if (target.topic->multi_tag()) {
+    r.sys_flag |= proto::sys_flag::kMultiTags;
+  }
+  r.born_ms = header.born_ms;
+  r.born_host = to_abi(request.connection->peer());
+  r.store_host = store_host_;
+  r.reconsume_times = header.reconsume_times;
+  r.count = 1;
+  r.body = {reinterpret_cast<const std::uint8_t*>(request.command.body.data()),
+            request.command.body.size()};
+  return r;
+}
+
+bool SendProcessor::add_single(IoState& io,
+                               const Request& request,
+                               const SendHeader& header,
+                               Target& target) {
+  SendProperties properties = scan_properties(header.properties);
+  if (properties.transaction) {
+    // Half messages are not served: refusing is the only way not to show them to consumers.
+    refuse(
+        request, Code::kNoPermission, fmt::format(remark::kTransactionForbidden, s_.advertised.ip));
+    return false;
+  }
+  if (properties.delay_illegal) {
+    refuse(request, Code::kSystemError, fmt::format("For input string: \"{}\"", properties.delay));
+    return false;
+  }
+  PropertyChanges changes{.cluster = s_.config.cluster, .dead_letter = target.dead_letter};
+  const std::int32_t transaction_type = header.sys_flag & proto::sys_flag::kTransactionMask;
+  const bool delayed =
+      properties.delay_level > 0 && !target.dead_letter &&
+      (transaction_type == 0 || transaction_type == proto::sys_flag::kTransactionCommit);
+  Target stored = target;
+  if (delayed) {
+    const Topic* schedule = io.find_topic(kScheduleTopic);
+    const std::int32_t level = s_.levels.clamp(properties.delay_level);
+    if (schedule == nullptr || level < 1) {
+      refuse(request,
+             Code::kMessageIllegal,
+             fmt::format("delay level {} is not served by this broker", properties.delay_level));
+      return false;
+    }
+    changes.real_topic = target.topic->name();
+    changes.real_queue_id = target.queue_id;
+    stored.topic = schedule;
+    stored.queue_id = level - 1;
+  }
+  tenon_record record = base_record(request, header, stored);
+  const std::string_view text = rewrite_properties(header.properties, changes, io.batch.arena);
+  if (text.size() > s_.config.properties_max_bytes ||
+      request.command.body.size() > s_.config.message_max_bytes) {
+    refuse(request,
+           Code::kMessageIllegal,
+           fmt::format(remark::kMessageIllegal, s_.config.message_max_bytes));
+    return false;
+  }
+  record.properties = {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+  record.tags_code = properties.tags.empty() ? 0 : proto::java_hash(properties.tags);
+  record.keys = host::abi_str(properties.keys);
+  record.uniq_key = host::abi_str(properties.uniq_key);
+  push(io, request, stored, record, properties.wait_stored());
+  return true;
+}
+
+void SendProcessor::push(IoState& io,
+                         const Request& request,
+                         const Target& target,
+                         const tenon_record& record,
+                         bool wait) {
+  const bool durable = s_.config.sync_flush && wait;
+  if (durable && s_.flush_waiters.size() + io.batch.pending.size() >= s_.config.send_queue_max) {
+    // Java's bound of the send queue: here the puts that wait for the disk.
+    write_reply(request.connection->out(),
+                request.command,
+                Reply::error(Code::kSystemBusy, std::string(remark::kOverload)));
+    return;
+  }
+  io.batch.pending.push_back({&request.command, target.answer_queue_id, durable, target.topic});
+  io.batch.records.push_back(record);
+  if (durable) {
+    io.batch.records.back().flags |= TENON_RECORD_WANT_DURABLE;
+  }
+}
+
+}  // namespace tenon::broker

@@ -1,0 +1,94 @@
+// Remark texts that users and tools know, with the Java class they come from (spec: broker §3, §5
+// to §15). Everything else of the broker that goes into a remark is free text.
+#pragma once
+
+#include <string_view>
+
+namespace tenon::broker::remark {
+
+// NettyRemotingAbstract
+inline constexpr std::string_view kOverload =
+    "[OVERLOAD]system busy, start flow control for a while";
+inline constexpr std::string_view kRejectRequest =
+    "[REJECTREQUEST]system busy, start flow control for a while";
+inline constexpr std::string_view kNotSupported = " request type {} not supported";
+// BrokerFastFailure
+inline constexpr std::string_view kTimeoutCleanQueue =
+    "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {}ms, size "
+    "of queue: {}";
+// SendMessageProcessor, AbstractSendMessageProcessor
+inline constexpr std::string_view kPageCacheBusy =
+    "[PC_SYNCHRONIZED]broker busy, start flow control for a while";
+inline constexpr std::string_view kNotYetInService = "broker unable to service, until {}";
+inline constexpr std::string_view kBrokerSendForbidden =
+    "the broker[{}] sending message is forbidden";
+inline constexpr std::string_view kTransactionForbidden =
+    "the broker[{}] sending transaction message is forbidden";
+inline constexpr std::string_view kTopicSendForbidden =
+    "Sending message to topic[{}] is forbidden.";
+inline constexpr std::string_view kTopicNotExist =
+    "topic[{}] not exist, apply first please!\nSee http://rocketmq.apache.org/docs/faq/ for "
+    "further "
+    "details.";
+inline constexpr std::string_view kQueueIdIllegal =
+    "request queueId[{}] is illegal, TopicConfig [topicName={}, readQueueNums={}, "
+    "writeQueueNums={}, perm={}, topicFilterType={}, topicSysFlag={}, order={}] Producer: {}";
+inline constexpr std::string_view kBatchTopicTooLong = "message topic length too long {}";
+inline constexpr std::string_view kMessageIllegal =
+    "the message is illegal, maybe msg body or properties length not matched. msg body length "
+    "limit {}B, msg properties length limit 32KB.";
+inline constexpr std::string_view kServiceNotAvailable =
+    "service not available now. It may be caused by one of the following reasons: the broker's "
+    "disk is full [{}], messages are put to the slave, message store has been shut down, etc.";
+inline constexpr std::string_view kCreateFileFailed =
+    "create mapped file failed, server is busy or broken.";
+inline constexpr std::string_view kUnknownError = "UNKNOWN_ERROR";
+inline constexpr std::string_view kGroupNotExist =
+    "subscription group not exist, {}\nSee http://rocketmq.apache.org/docs/faq/ for further "
+    "details.";
+inline constexpr std::string_view kNoTransactions =
+    "transactional messages are not served by this broker";
+inline constexpr std::string_view kTopicNotWritable = "the topic[{}] sending message is forbidden";
+inline constexpr std::string_view kLookMessageFailed = "look message by offset failed, {}";
+// TopicValidator
+inline constexpr std::string_view kSystemTopicConflict =
+    "The topic[{}] is conflict with system topic.";
+// PullMessageProcessor
+inline constexpr std::string_view kBrokerPullForbidden =
+    "the broker[{}] pulling message is forbidden";
+inline constexpr std::string_view kGroupNoPermission = "subscription group no permission, {}";
+inline constexpr std::string_view kTopicPullForbidden =
+    "the topic[{}] pulling message is forbidden";
+inline constexpr std::string_view kPullQueueIdIllegal =
+    "queueId[{}] is illegal, topic:[{}] topicConfig.readQueueNums:[{}] consumer:[{}]";
+inline constexpr std::string_view kParseSubscriptionFailed =
+    "parse the consumer's subscription failed";
+inline constexpr std::string_view kGroupInfoNotExist =
+    "the consumer's group info not exist\nSee "
+    "http://rocketmq.apache.org/docs/faq/ for "
+    "further details.";
+inline constexpr std::string_view kNoBroadcast =
+    "the consumer group[{}] can not consume by broadcast way";
+inline constexpr std::string_view kSubscriptionNotExist =
+    "the consumer's subscription not exist\nSee http://rocketmq.apache.org/docs/faq/ for further "
+    "details.";
+inline constexpr std::string_view kSubscriptionNotLatest = "the consumer's subscription not latest";
+inline constexpr std::string_view kFilterDataNotExist =
+    "The broker's consumer filter data is not exist!Your expression may be wrong!";
+inline constexpr std::string_view kFilterNotSupported =
+    "The broker does not support consumer to filter message by {}";
+inline constexpr std::string_view kStoreReturnedNull = "store getMessage return null";
+// ConsumerManageProcessor
+inline constexpr std::string_view kNoConsumer = "no consumer for this group, {}";
+inline constexpr std::string_view kOffsetNotFound =
+    "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first";
+// QueryMessageProcessor
+inline constexpr std::string_view kQueryNotFound =
+    "can not find message, maybe time range not correct";
+inline constexpr std::string_view kViewNotFound = "can not find message by the offset, {}";
+// AdminBrokerProcessor
+inline constexpr std::string_view kTopicUnknown = "topic[{}] not exist";
+inline constexpr std::string_view kGroupNotOnline = "the consumer group[{}] not online";
+inline constexpr std::string_view kProducerGroupUnknown = "the producer group[{}] not exist";
+
+}  // namespace tenon::broker::remark

@@ -1,0 +1,94 @@
+#include "stats/stats.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tenon::broker {
+namespace {
+
+constexpr std::size_t kSamplesKept = 601;  ///< ten minutes at one per second
+
+std::uint64_t value_of(const Stats::Totals& t, Stats::Rate rate) {
+  switch (rate) {
+    case Stats::Rate::kPut:
+      return t.put_count;
+    case Stats::Rate::kFound:
+      return t.get_found;
+    case Stats::Rate::kMiss:
+      return t.get_miss;
+    case Stats::Rate::kTotal:
+      return t.get_found + t.get_miss;
+    case Stats::Rate::kTransferred:
+      return t.get_count;
+  }
+  return 0;
+}
+
+}  // namespace
+
+ThreadStats& Stats::add_thread() {
+  const std::scoped_lock lock(mutex_);
+  return threads_.emplace_back();
+}
+
+Stats::Totals Stats::totals() const {
+  Totals t;
+  const std::scoped_lock lock(mutex_);
+  for (const ThreadStats& s : threads_) {
+    t.put_count += s.put_count.load(std::memory_order_relaxed);
+    t.put_bytes += s.put_bytes.load(std::memory_order_relaxed);
+    t.put_failed += s.put_failed.load(std::memory_order_relaxed);
+    t.get_count += s.get_count.load(std::memory_order_relaxed);
+    t.get_bytes += s.get_bytes.load(std::memory_order_relaxed);
+    t.get_found += s.get_found.load(std::memory_order_relaxed);
+    t.get_miss += s.get_miss.load(std::memory_order_relaxed);
+  }
+  return t;
+}
+
+void Stats::sample(std::int64_t now_ms) {
+  const Totals now = totals();
+  const std::scoped_lock lock(mutex_);
+  samples_.push_back({now_ms, now});
+  while (samples_.size() > kSamplesKept) {
+    samples_.pop_front();
+  }
+}
+
+std::string Stats::rates(Rate rate) const {
+  const std::scoped_lock lock(mutex_);
+  std::string out;
+  for (const std::size_t window : {std::size_t{10}, std::size_t{60}, std::size_t{600}}) {
+    if (!out.empty() || window != 10) {
+      out.push_back(' ');
+    }
+    if (samples_.size() <= window) {
+      // A young broker: the whole time since its first sample, so that tools show something.
+      if (samples_.size() < 2) {
+        out += "0.0";
+        continue;
+      }
+    }
+    const Sample& last = samples_.back();
+    const Sample& first = samples_[samples_.size() - 1 - std::min(window, samples_.size() - 1)];
+    const double seconds = static_cast<double>(last.at_ms - first.at_ms) / 1000.0;
+    const auto delta =
+        static_cast<double>(value_of(last.totals, rate) - value_of(first.totals, rate));
+    out += fmt::format("{}", seconds > 0 ? delta / seconds : 0.0);
+  }
+  return out;
+}
+
+void Stats::roll_day() {
+  const Totals now = totals();
+  const std::scoped_lock lock(mutex_);
+  daily_ = {daily_.put_today, now.put_count, daily_.get_today, now.get_count};
+}
+
+Stats::Daily Stats::daily() const {
+  const std::scoped_lock lock(mutex_);
+  return daily_;
+}
+
+}  // namespace tenon::broker
