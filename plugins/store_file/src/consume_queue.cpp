@@ -160,23 +160,31 @@ void ConsumeQueue::prepare_next_file() noexcept {
 }
 
 Result<> ConsumeQueue::truncate(std::uint64_t phys) {
-  if (max_phys_ <= phys && phys != 0) {
+  if (phys == 0) {
+    return cut_units(0);
+  }
+  if (max_phys_ <= phys) {
     return ok();
   }
+  // The cut is at the first message that goes: filler before it says where the queue began.
   const auto file_min = static_cast<std::int64_t>(files_.first_base() / kUnitBytes);
-  std::int64_t end = max_.load(std::memory_order_relaxed);
-  for (; end > file_min; --end) {
-    const std::uint64_t pos = static_cast<std::uint64_t>(end - 1) * kUnitBytes;
+  std::int64_t cut = max_.load(std::memory_order_relaxed);
+  for (std::int64_t at = cut - 1; at >= file_min; --at) {
+    const std::uint64_t pos = static_cast<std::uint64_t>(at) * kUnitBytes;
     const MappedFile* file = files_.find(pos);
     if (file == nullptr) {
       return Error{Errc::kIo, "map a file of " + files_.folder()};
     }
     const Unit unit = load_unit(file->at(pos));
-    if (!unit.is_filler() && unit.phys < phys) {
+    if (unit.is_filler()) {
+      continue;
+    }
+    if (unit.phys < phys) {
       break;
     }
+    cut = at;
   }
-  return cut_units(end);
+  return cut_units(cut);
 }
 
 Result<> ConsumeQueue::cut_units(std::int64_t end) {
@@ -184,18 +192,17 @@ Result<> ConsumeQueue::cut_units(std::int64_t end) {
     return ok();
   }
   forget_tail();
-  const std::uint64_t first = files_.first_base();
   const std::uint64_t cut = static_cast<std::uint64_t>(end) * kUnitBytes;
-  const bool nothing_left = cut <= first;
-  if (!files_.remove_from(nothing_left ? first : cut + 1)) {
+  // The file of the cut stays, even when empty: its name carries the queue's position.
+  if (!files_.remove_from(end == 0 ? 0 : cut + 1)) {
     return Error{Errc::kBusy, files_.folder() + " is in use"};
   }
   max_phys_ = 0;
-  if (nothing_left) {
-    end = 0;  // the next unit decides where the queue starts
-  } else if (const MappedFile* file = files_.find(cut - kUnitBytes)) {
-    const Unit last = load_unit(file->at(cut - kUnitBytes));
-    max_phys_ = last.is_filler() ? 0 : last.phys + last.bytes;
+  for (std::uint64_t pos = cut; pos > files_.first_base() && max_phys_ == 0; pos -= kUnitBytes) {
+    if (const MappedFile* file = files_.find(pos - kUnitBytes)) {
+      const Unit last = load_unit(file->at(pos - kUnitBytes));
+      max_phys_ = last.is_filler() ? 0 : last.phys + last.bytes;
+    }
   }
   max_.store(end, std::memory_order_release);
   if (min_.load(std::memory_order_relaxed) > end) {
@@ -203,8 +210,8 @@ Result<> ConsumeQueue::cut_units(std::int64_t end) {
   }
   next_ = end;
   const std::scoped_lock lock(flush_mutex_);
-  flushed_ = std::min(flushed_, static_cast<std::uint64_t>(end) * kUnitBytes);
-  return nothing_left ? Result<>(ok()) : erase_tail(true);
+  flushed_ = std::min(flushed_, cut);
+  return erase_tail(true);
 }
 
 Result<> ConsumeQueue::erase_tail(bool always) {

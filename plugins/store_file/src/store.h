@@ -29,7 +29,9 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 
 namespace tenon::store_file {
 
@@ -203,8 +205,8 @@ class Store {
   // store_read.cpp
   Result<std::int64_t> store_time_of(const Unit& unit);
   ConsumeQueue* live_queue(tenon_queue handle, tenon_status& status) const;
-  Result<std::int64_t> nearest_offset(ConsumeQueue& queue, std::int64_t ms);
-  Result<std::int64_t> bound_offset(ConsumeQueue& queue, std::int64_t ms, bool upper);
+  std::optional<std::int64_t> time_at(ConsumeQueue& queue, std::int64_t offset);
+  std::pair<std::int64_t, std::int64_t> file_of_time(ConsumeQueue& queue, std::int64_t ms);
   bool is_resident(const std::uint8_t* at, std::uint64_t phys, std::uint64_t bytes) const;
   tenon_view view_of(MappedFile& file, std::uint64_t phys, std::uint32_t bytes) const;
   std::uint32_t health() const noexcept;

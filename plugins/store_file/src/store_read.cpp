@@ -2,6 +2,7 @@
 #include "store.h"
 
 #include "tenon/base/endian.h"
+#include "tenon/store/time_search.h"
 
 #include <algorithm>
 #include <chrono>
@@ -315,86 +316,31 @@ tenon_status Store::time_of(tenon_queue q,
   return TENON_OK;
 }
 
-/// 4.9.8: binary search in one file, nearest neighbour, ties to the left (spec: store §16). The
-/// file is chosen by the time of its last entry, where Java takes the file's modification time:
-/// that differs only when a copied or reopened store has lost those times.
-Result<std::int64_t> Store::nearest_offset(ConsumeQueue& queue, std::int64_t ms) {
-  const std::int64_t min = queue.min_offset();
+/// Where the file of an entry ends, and where the search of 4.9.8 begins: that one looks into one
+/// file only. It takes the first whose modification time is not below ms; we take the time of its
+/// last entry, which differs only when a copied or reopened store has lost those times.
+std::pair<std::int64_t, std::int64_t> Store::file_of_time(ConsumeQueue& queue, std::int64_t ms) {
   const std::int64_t max = queue.max_offset();
   const auto per_file = static_cast<std::int64_t>(queue.files().file_bytes() / kUnitBytes);
-  Unit unit;
-  std::int64_t begin = min;
+  std::int64_t begin = queue.min_offset();
   while (begin / per_file < (max - 1) / per_file) {
     const std::int64_t last = begin / per_file * per_file + per_file - 1;
-    if (queue.read(last, &unit, 1) == 1) {
-      const auto time = store_time_of(unit);
-      if (time && time.value() >= ms) {
-        break;
-      }
+    const auto time = time_at(queue, last);
+    if (time && *time >= ms) {
+      break;
     }
     begin = last + 1;
   }
-  std::int64_t low = begin;
-  std::int64_t high = std::min(max, begin / per_file * per_file + per_file) - 1;
-  std::int64_t left = -1;
-  std::int64_t right = -1;
-  std::int64_t left_ms = -1;
-  std::int64_t right_ms = -1;
-  while (low <= high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (queue.read(middle, &unit, 1) == 0) {
-      return std::int64_t{0};
-    }
-    if (unit.is_filler() || unit.phys < log_.min()) {
-      low = middle + 1;
-      left = middle;
-      continue;
-    }
-    const auto time = store_time_of(unit);
-    if (!time) {
-      return std::int64_t{0};  // as Java answers for an unreadable record
-    }
-    if (time.value() == ms) {
-      return middle;
-    }
-    if (time.value() > ms) {
-      high = middle - 1;
-      right = middle;
-      right_ms = time.value();
-    } else {
-      low = middle + 1;
-      left = middle;
-      left_ms = time.value();
-    }
-  }
-  if (left_ms < 0) {
-    return std::max<std::int64_t>(right, 0);
-  }
-  if (right_ms < 0) {
-    return left;
-  }
-  return ms - left_ms > right_ms - ms ? right : left;
+  return {begin, std::min(max, begin / per_file * per_file + per_file)};
 }
 
-/// 5.x: the first offset with time >= ms, or the last with time <= ms.
-Result<std::int64_t> Store::bound_offset(ConsumeQueue& queue, std::int64_t ms, bool upper) {
-  std::int64_t low = queue.min_offset();
-  std::int64_t high = queue.max_offset();
+std::optional<std::int64_t> Store::time_at(ConsumeQueue& queue, std::int64_t offset) {
   Unit unit;
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (queue.read(middle, &unit, 1) == 0) {
-      return Error{Errc::kGap, "a part of the queue is not readable"};
-    }
-    const auto time = store_time_of(unit);
-    const bool before = !time || (upper ? time.value() <= ms : time.value() < ms);
-    if (before) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
+  if (queue.read(offset, &unit, 1) == 0) {
+    return std::nullopt;
   }
-  return upper ? std::max(low - 1, queue.min_offset()) : low;
+  const auto time = store_time_of(unit);
+  return time ? std::optional<std::int64_t>(time.value()) : std::nullopt;
 }
 
 tenon_status Store::offset_by_time(
@@ -412,13 +358,14 @@ tenon_status Store::offset_by_time(
     *out = boundary == TENON_BOUNDARY_NEAREST ? 0 : queue->max_offset();
     return TENON_OK;
   }
-  const auto found = boundary == TENON_BOUNDARY_NEAREST
-                         ? nearest_offset(*queue, ms)
-                         : bound_offset(*queue, ms, boundary == TENON_BOUNDARY_UPPER);
-  if (!found) {
-    return store::report(err, found.error());
+  const auto time = [&](std::int64_t offset) { return time_at(*queue, offset); };
+  if (boundary == TENON_BOUNDARY_NEAREST) {
+    const auto [low, high] = file_of_time(*queue, ms);
+    *out = store::nearest_offset(low, high, ms, time);
+  } else {
+    *out = store::bound_offset(
+        queue->min_offset(), queue->max_offset(), ms, boundary == TENON_BOUNDARY_UPPER, time);
   }
-  *out = found.value();
   return TENON_OK;
 }
 

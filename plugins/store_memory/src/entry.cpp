@@ -1,0 +1,3 @@
+#include "store.h"
+
+TENON_PLUGINS(tenon::store_memory::Store);
