@@ -1,0 +1,294 @@
+#include "config/broker_keys.h"
+
+// One function per table of the file, in the order of the struct.
+
+namespace tenon::app {
+namespace {
+
+using broker::BrokerConfig;
+
+void describe_identity(config::Visitor& v, BrokerConfig& c) {
+  v.key("cluster", &c.cluster, {.doc = "Name of the cluster.", .rocketmq = "brokerClusterName"});
+  v.key("name",
+        &c.name,
+        {.doc = "Name of this broker, shared by a master and its slaves. Empty: the host's name.",
+         .rocketmq = "brokerName"});
+  v.key("id",
+        &c.id,
+        {.doc = "0 is the master, others are slaves.", .rocketmq = "brokerId", .min = 0});
+  v.key("listen_host",
+        &c.listen_host,
+        {.doc = "Address that is listened on: numeric IPv4 or IPv6.", .rocketmq = "bindAddress"});
+  v.key("port",
+        &c.port,
+        {.doc = "Port for clients. 0: chosen by the system.", .rocketmq = "listenPort"});
+  v.key(
+      "fast_port",
+      &c.fast_port,
+      {.doc = "Also listen on port - 2, which old tools and clients with vipChannelEnabled use."});
+  v.key("broker_ip1",
+        &c.broker_ip1,
+        {.doc = "Address that clients are told. Empty: listen_host if that is one address, else "
+                "the first IPv4 address that is not loopback.",
+         .rocketmq = "brokerIP1"});
+  v.key(
+      "namesrv", &c.namesrv, {.doc = "host:port of every name server.", .rocketmq = "namesrvAddr"});
+  v.key("store_root",
+        &c.store_root,
+        {.doc = "Folder of all data of this broker.", .rocketmq = "storePathRootDir"});
+  v.key("region_id", &c.region_id, {.doc = "Told to producers.", .rocketmq = "regionId"});
+  v.key("trace_on", &c.trace_on, {.doc = "Told to producers.", .rocketmq = "traceOn"});
+  v.key("permission",
+        &c.permission,
+        {.doc = "4 read + 2 write; limits what topics allow.",
+         .rocketmq = "brokerPermission",
+         .min = 0,
+         .max = 7});
+}
+
+void describe_registration(config::Visitor& v, BrokerConfig& c) {
+  v.key("register_period_ms",
+        &c.register_period_ms,
+        {.doc = "How often the name servers are told about topics.",
+         .rocketmq = "registerNameServerPeriod",
+         .min = 10'000,
+         .max = 60'000});
+  v.key("register_timeout_ms",
+        &c.register_timeout_ms,
+        {.doc = "How long one registration may take.",
+         .rocketmq = "registerBrokerTimeoutMills",
+         .min = 100,
+         .max = 60'000});
+}
+
+void describe_topics(config::Visitor& v, BrokerConfig& c) {
+  v.key("auto_create_topic",
+        &c.auto_create_topic,
+        {.doc = "A send to an unknown topic creates it.", .rocketmq = "autoCreateTopicEnable"});
+  v.key("default_topic_queue_count",
+        &c.default_topic_queue_count,
+        {.doc = "Queues of the topic that new ones are created like.",
+         .rocketmq = "defaultTopicQueueNums",
+         .min = 1,
+         .max = 1024});
+  v.key("cluster_topic",
+        &c.cluster_topic,
+        {.doc = "Have a topic called like the cluster.", .rocketmq = "clusterTopicEnable"});
+  v.key("broker_topic",
+        &c.broker_topic,
+        {.doc = "Have a topic called like the broker.", .rocketmq = "brokerTopicEnable"});
+  v.key(
+      "auto_create_group",
+      &c.auto_create_group,
+      {.doc = "An unknown consumer group is created.", .rocketmq = "autoCreateSubscriptionGroup"});
+  v.key("trace_topic",
+        &c.trace_topic,
+        {.doc = "Have the topic for message traces.", .rocketmq = "traceTopicEnable"});
+  v.key("trace_topic_name",
+        &c.trace_topic_name,
+        {.doc = "Name of that topic.", .rocketmq = "msgTraceTopicName"});
+  v.key("notify_consumer_ids_changed",
+        &c.notify_consumer_ids_changed,
+        {.doc = "Tell the members of a group at once when one comes or goes.",
+         .rocketmq = "notifyConsumerIdsChangedEnable"});
+  v.key("property_filter",
+        &c.property_filter,
+        {.doc = "Allow subscriptions of kind SQL92 (a filter plug-in must offer it).",
+         .rocketmq = "enablePropertyFilter"});
+}
+
+void describe_send(config::Visitor& v, BrokerConfig& c) {
+  v.key("message_max_bytes",
+        &c.message_max_bytes,
+        {.doc = "Largest body.", .rocketmq = "maxMessageSize", .min = 1024, .max = 15 << 20});
+  v.key("properties_max_bytes",
+        &c.properties_max_bytes,
+        {.doc = "Largest properties text.", .min = 1024, .max = 32767});
+  v.key("sync_flush",
+        &c.sync_flush,
+        {.doc = "A send is answered after the disk has it.",
+         .rocketmq = "flushDiskType = SYNC_FLUSH"});
+  v.key("sync_flush_timeout_ms",
+        &c.sync_flush_timeout_ms,
+        {.doc = "How long a send waits for that.",
+         .rocketmq = "syncFlushTimeout",
+         .min = 100,
+         .max = 60'000});
+  v.key("page_cache_busy_ms",
+        &c.page_cache_busy_ms,
+        {.doc = "Sends are refused while an append takes longer.",
+         .rocketmq = "osPageCacheBusyTimeOutMills",
+         .min = 10,
+         .max = 60'000});
+  v.key("accept_send_from_ms",
+        &c.accept_send_from_ms,
+        {.doc = "Sends before this time are refused.",
+         .rocketmq = "startAcceptSendRequestTimeStamp",
+         .unit = "ms since 1970 UTC",
+         .min = 0});
+  v.key("reject_transaction_message",
+        &c.reject_transaction_message,
+        {.doc = "Refuse transactional messages.", .rocketmq = "rejectTransactionMessage"});
+  v.key("message_delay_level",
+        &c.message_delay_level,
+        {.doc = "Delays of the levels 1, 2, … of delayed messages and retries.",
+         .rocketmq = "messageDelayLevel"});
+  v.key("flush_delay_offset_ms",
+        &c.flush_delay_offset_ms,
+        {.doc = "How often the progress of delayed messages is written.",
+         .rocketmq = "flushDelayOffsetInterval",
+         .min = 100,
+         .max = 600'000});
+}
+
+void describe_pull(config::Visitor& v, BrokerConfig& c) {
+  v.key("long_polling",
+        &c.long_polling,
+        {.doc = "A pull without messages waits as long as its client wants.",
+         .rocketmq = "longPollingEnable"});
+  v.key("short_polling_ms",
+        &c.short_polling_ms,
+        {.doc = "How long it waits otherwise.",
+         .rocketmq = "shortPollingTimeMills",
+         .min = 10,
+         .max = 60'000});
+  v.key("pull_bytes_memory",
+        &c.pull_bytes_memory,
+        {.doc = "Most of one answer from recent messages.",
+         .rocketmq = "maxTransferBytesOnMessageInMemory",
+         .unit = "bytes",
+         .min = 1024});
+  v.key("pull_count_memory",
+        &c.pull_count_memory,
+        {.doc = "Most messages of it.",
+         .rocketmq = "maxTransferCountOnMessageInMemory",
+         .min = 1,
+         .max = 1024});
+  v.key("pull_bytes_disk",
+        &c.pull_bytes_disk,
+        {.doc = "Most of one answer from old messages.",
+         .rocketmq = "maxTransferBytesOnMessageInDisk",
+         .unit = "bytes",
+         .min = 1024});
+  v.key("pull_count_disk",
+        &c.pull_count_disk,
+        {.doc = "Most messages of it.",
+         .rocketmq = "maxTransferCountOnMessageInDisk",
+         .min = 1,
+         .max = 1024});
+  v.key("memory_ratio_pct",
+        &c.memory_ratio_pct,
+        {.doc = "Messages within this part of the memory behind the end count as recent.",
+         .rocketmq = "accessMessageInMemoryMaxRatio",
+         .unit = "percent",
+         .min = 1,
+         .max = 95});
+  v.key("memory_bytes",
+        &c.memory_bytes,
+        {.doc = "Memory for that rule. 0: the machine's.", .min = 0});
+  v.key("slave_read",
+        &c.slave_read,
+        {.doc = "Let consumers that are far behind read from a slave.",
+         .rocketmq = "slaveReadEnable"});
+  v.key("parked_pull_max",
+        &c.parked_pull_max,
+        {.doc = "Pulls that may wait at the same time.",
+         .rocketmq = "pullThreadPoolQueueCapacity",
+         .min = 1,
+         .max = 10'000'000});
+}
+
+void describe_query(config::Visitor& v, BrokerConfig& c) {
+  v.key("query_max",
+        &c.query_max,
+        {.doc = "Most messages found by a key.",
+         .rocketmq = "maxMsgsNumBatch",
+         .min = 1,
+         .max = 1024});
+  v.key("unique_query_max",
+        &c.unique_query_max,
+        {.doc = "Most messages found by a unique key.",
+         .rocketmq = "defaultQueryMaxNum",
+         .min = 1,
+         .max = 1024});
+  v.key("flush_consumer_offset_ms",
+        &c.flush_consumer_offset_ms,
+        {.doc = "How often consumers' offsets are written.",
+         .rocketmq = "flushConsumerOffsetInterval",
+         .min = 100,
+         .max = 600'000});
+}
+
+void describe_clients(config::Visitor& v, BrokerConfig& c) {
+  v.key("channel_expired_ms",
+        &c.channel_expired_ms,
+        {.doc = "A client without heartbeat is forgotten after this time.", .min = 1000});
+  v.key("lock_expired_ms",
+        &c.lock_expired_ms,
+        {.doc = "A queue lock of an ordered consumer lapses after this time.",
+         .rocketmq = "rocketmq.broker.rebalance.lockMaxLiveTime",
+         .min = 1000});
+  v.key("idle_connection_ms",
+        &c.idle_connection_ms,
+        {.doc = "A connection without traffic is closed after this time. 0: never.",
+         .rocketmq = "serverChannelMaxIdleTimeSeconds",
+         .min = 0});
+  v.key("connection_max", &c.connection_max, {.doc = "Further connections are refused.", .min = 1});
+  v.key("frame_max_bytes",
+        &c.frame_max_bytes,
+        {.doc = "Largest request; a larger one closes the connection.",
+         .rocketmq = "com.rocketmq.remoting.frameMaxLength",
+         .min = 1 << 16,
+         .max = 1 << 30});
+}
+
+void describe_threads(config::Visitor& v, BrokerConfig& c) {
+  v.key("io_threads",
+        &c.io_threads,
+        {.doc = "Threads for the network. 0: as many as cores, at most 4.", .min = 0, .max = 64});
+  v.key("worker_threads",
+        &c.worker_threads,
+        {.doc = "Threads for what may wait for the disk. 0: cores + 2, at most 8.",
+         .min = 0,
+         .max = 64});
+  v.key("send_queue_max",
+        &c.send_queue_max,
+        {.doc = "Sends that wait for the disk; beyond, they are refused as busy.",
+         .rocketmq = "sendThreadPoolQueueCapacity",
+         .min = 1});
+  v.key("pull_queue_max",
+        &c.pull_queue_max,
+        {.doc = "Pulls that wait for the disk.",
+         .rocketmq = "pullThreadPoolQueueCapacity",
+         .min = 1});
+  v.key("query_queue_max",
+        &c.query_queue_max,
+        {.doc = "Queries that wait for a thread.",
+         .rocketmq = "queryThreadPoolQueueCapacity",
+         .min = 1});
+  v.key("admin_queue_max",
+        &c.admin_queue_max,
+        {.doc = "Administrative requests that wait for a thread.",
+         .rocketmq = "adminBrokerThreadPoolQueueCapacity",
+         .min = 1});
+  v.key("wait_in_pull_queue_ms",
+        &c.wait_in_pull_queue_ms,
+        {.doc = "A pull that waited longer for a thread is answered as busy.",
+         .rocketmq = "waitTimeMillsInPullQueue",
+         .min = 1});
+}
+
+}  // namespace
+
+void describe(config::Visitor& v, BrokerConfig& c) {
+  v.table("broker", "Who the broker is and where it is found.", [&] { describe_identity(v, c); });
+  v.table("registration", "How the name servers are told.", [&] { describe_registration(v, c); });
+  v.table("topics", "Topics and groups.", [&] { describe_topics(v, c); });
+  v.table("send", "Messages that come in.", [&] { describe_send(v, c); });
+  v.table("pull", "Messages that go out.", [&] { describe_pull(v, c); });
+  v.table("query", "Queries and consumers' offsets.", [&] { describe_query(v, c); });
+  v.table("clients", "Connections.", [&] { describe_clients(v, c); });
+  v.table("threads", "Threads and their queues.", [&] { describe_threads(v, c); });
+}
+
+}  // namespace tenon::app
