@@ -383,7 +383,7 @@ void TcpConnection::do_close() {
   thread_->cancel(idle_timer_);
   thread_->cancel(slow_timer_);
   buffer_.reset();
-  out_ = std::string{};
+  std::string().swap(out_);
   const auto reason = static_cast<CloseReason>(close_request_.load(std::memory_order_acquire));
   log_debug("net",
             "connection closed id={} peer={} reason={}",

@@ -137,7 +137,7 @@ TEST_SUITE("net/connection frames") {
       CHECK(client.at_end());
     }
     REQUIRE(server.handler.wait([&] { return server.handler.closed.size() == bad.size(); }));
-    for (const CloseReason reason : server.handler.closed) {
+    for (const CloseReason reason : server.handler.close_reasons()) {
       CHECK(reason == CloseReason::kBadFrame);
     }
     CHECK(log.lines == 1);  // one peer address, one line
@@ -162,8 +162,8 @@ TEST_SUITE("net/connection frames") {
       REQUIRE(client.write(whole.substr(0, whole.size() / 2)));
     }
     REQUIRE(server.handler.wait([&] { return server.handler.closed.size() == 1; }));
-    CHECK(server.handler.closed[0] == CloseReason::kPeer);
-    CHECK(server.handler.commands == 0);
+    CHECK(server.handler.close_reasons()[0] == CloseReason::kPeer);
+    CHECK(server.handler.command_count() == 0);
   }
 
   TEST_CASE("views stay valid as long as their buffer is kept") {
@@ -358,7 +358,7 @@ TEST_SUITE("net/connection writing") {
     CHECK(client.read_command().opaque == 77);
     CHECK(client.at_end());
     REQUIRE(server.handler.wait([&] { return !server.handler.closed.empty(); }));
-    CHECK(server.handler.closed == std::vector<CloseReason>{CloseReason::kLocal});
+    CHECK(server.handler.close_reasons() == std::vector<CloseReason>{CloseReason::kLocal});
   }
 }
 
@@ -419,7 +419,7 @@ TEST_SUITE("net/connection limits") {
     f.release = [&] { server.handler.change([&] { ++released; }); };
     connection->send(std::move(f));
     REQUIRE(server.handler.wait([&] { return !server.handler.closed.empty() && released == 1; }));
-    CHECK(server.handler.closed[0] == CloseReason::kSlowReader);
+    CHECK(server.handler.close_reasons()[0] == CloseReason::kSlowReader);
     CHECK(log.lines == 1);
   }
 
@@ -433,7 +433,7 @@ TEST_SUITE("net/connection limits") {
       connection->send(std::string(500'000, 'x'));
     }
     REQUIRE(server.handler.wait([&] { return !server.handler.closed.empty(); }));
-    CHECK(server.handler.closed[0] == CloseReason::kSlowReader);
+    CHECK(server.handler.close_reasons()[0] == CloseReason::kSlowReader);
   }
 
   TEST_CASE("a connection is closed after the idle time, counted from the last byte") {
@@ -451,7 +451,7 @@ TEST_SUITE("net/connection limits") {
     }
     CHECK(busy.at_end());
     REQUIRE(server.handler.wait([&] { return server.handler.closed.size() == 2; }));
-    CHECK(server.handler.closed[0] == CloseReason::kIdle);
+    CHECK(server.handler.close_reasons()[0] == CloseReason::kIdle);
     CHECK(std::chrono::steady_clock::now() - last < 10s);
   }
 
@@ -541,9 +541,11 @@ TEST_SUITE("net/server") {
     }
     REQUIRE(server.handler.wait([&] { return server.handler.opened.size() == 6; }));
     std::map<std::size_t, int> per_thread;
-    for (const auto& c : server.handler.opened) {
-      ++per_thread[c->io_thread().index()];
-    }
+    server.handler.change([&] {
+      for (const auto& c : server.handler.opened) {
+        ++per_thread[c->io_thread().index()];
+      }
+    });
     CHECK(per_thread == std::map<std::size_t, int>{{0, 2}, {1, 2}, {2, 2}});
   }
 
@@ -583,7 +585,7 @@ TEST_SUITE("net/server") {
       }
       server->stop();
       server->stop();
-      CHECK(handler.closed == std::vector<CloseReason>(5, CloseReason::kShutdown));
+      CHECK(handler.close_reasons() == std::vector<CloseReason>(5, CloseReason::kShutdown));
       server.reset();
       pool.reset();
       survivor->send("x");  // harmless, whatever is gone

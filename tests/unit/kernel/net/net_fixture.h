@@ -129,7 +129,7 @@ class RawClient {
     std::string out = in_.substr(0, n);
     in_.erase(0, out.size());
     if (in_.empty()) {
-      in_ = std::string{};
+      std::string().swap(in_);
     }
     return out;
   }
@@ -211,6 +211,21 @@ class TestHandler final : public ConnectionHandler, public Waiter {
       closed.push_back(reason);
       std::erase(opened, connection);
     });
+  }
+  std::size_t opened_count() {
+    std::size_t n = 0;
+    change([&] { n = opened.size(); });
+    return n;
+  }
+  std::size_t command_count() {
+    std::size_t n = 0;
+    change([&] { n = commands; });
+    return n;
+  }
+  std::vector<CloseReason> close_reasons() {
+    std::vector<CloseReason> copy;
+    change([&] { copy = closed; });
+    return copy;
   }
   ConnectionPtr first_connection() {
     ConnectionPtr c;

@@ -98,7 +98,7 @@ TEST_SUITE("net/rpc_client") {
       t.join();
     }
     CHECK(wrong == 0);
-    CHECK(server.handler.opened.size() == 1);
+    CHECK(server.handler.opened_count() == 1);
   }
 
   TEST_CASE("a call started by the callback of another one works, and many in flight do") {
@@ -125,7 +125,7 @@ TEST_SUITE("net/rpc_client") {
       next();
     }
     REQUIRE(done.wait_for(64));
-    CHECK(server.handler.commands == 20'000);
+    CHECK(server.handler.command_count() == 20'000);
   }
 
   TEST_CASE("answers in any order find their calls") {
@@ -179,7 +179,7 @@ TEST_SUITE("net/rpc_client") {
     CHECK(
         client.rpc->call_blocking(server.address(), {.code = 3, .body = "own"}, 20s).value().body ==
         "own");
-    CHECK(server.handler.opened.size() == 1);
+    CHECK(server.handler.opened_count() == 1);
   }
 
   TEST_CASE("timeouts of different length fire in their order") {
@@ -352,7 +352,7 @@ TEST_SUITE("net/rpc_client") {
     }
     REQUIRE(done.wait_for(9));
     CHECK(done.answers == 9);
-    CHECK(server.handler.opened.size() == 3);
+    CHECK(server.handler.opened_count() == 3);
   }
 
   TEST_CASE("one-way requests arrive and need no answer") {
