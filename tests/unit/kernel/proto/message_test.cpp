@@ -50,7 +50,8 @@ TEST_SUITE("proto/message") {
   TEST_CASE("the worked record of the store") {
     const std::string bytes = store_example();
     REQUIRE(bytes.size() == 199);
-    const auto r = decode_message(as_bytes(bytes + "next record"));
+    const std::string log = bytes + "next record";
+    const auto r = decode_message(as_bytes(log));
     REQUIRE(r.has_value());
     const MessageView& m = r.value();
     CHECK(m.total_bytes == 199);
@@ -335,7 +336,7 @@ TEST_SUITE("proto/topic") {
 TEST_SUITE("proto/compression") {
   TEST_CASE("each kind inflates what it deflated, up to the limit") {
     std::string body;
-    for (int i = 0; i < 50'000; ++i) {
+    for (unsigned i = 0; i < 50'000; ++i) {
       body += static_cast<char>(i * i % 251);
     }
     const std::vector<std::pair<Compression, std::int32_t>> kinds{{Compression::kZlib, 0x301},
