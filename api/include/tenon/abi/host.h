@@ -159,7 +159,8 @@ enum {
 typedef struct tenon_host_exec {
   uint32_t size;
   uint32_t workers; /* threads of the worker pool */
-  /* Runs fn(self, arg) once. BUSY = the queue is full; CLOSED = deactivated. */
+  /* Runs fn(self, arg) once. BUSY = the queue is full; CLOSED = deactivated. A task that has not begun when
+   * deactivate returns is dropped. */
   TENON_FN(tenon_status, post, void* ctx, uint32_t where, tenon_task fn, void* self, uint64_t arg);
   /* First after delay_ms, then every period_ms after the end of the run before (0 = once). One
    * timer never runs twice at a time. */
