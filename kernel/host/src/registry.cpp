@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include <unistd.h>
+#include <dlfcn.h>
 
 namespace tenon::host {
 namespace {
@@ -364,6 +364,15 @@ std::vector<fs::path> default_plugin_dirs() {
 #ifdef TENON_TRIPLET
   out.push_back(prefix / "lib" / TENON_TRIPLET / "tenon/plugins");
 #endif
+  // Linked into a shared library (the client SDK): the folder beside it.
+  ::Dl_info info{};
+  if (::dladdr(reinterpret_cast<const void*>(&default_plugin_dirs), &info) != 0 &&
+      info.dli_fname != nullptr) {
+    const fs::path self = fs::weakly_canonical(info.dli_fname, ec);
+    if (!ec && self != exe) {
+      out.push_back(self.parent_path() / "tenon/plugins");
+    }
+  }
   return out;
 }
 

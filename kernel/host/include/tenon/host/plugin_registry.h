@@ -152,7 +152,8 @@ struct RegistryOptions {
 };
 
 /// Directories that hold the plug-ins of this installation: <directory of the
-/// executable>/../plugins (build tree), then <prefix>/lib/<triplet>/tenon/plugins.
+/// executable>/../plugins (build tree), <prefix>/lib/<triplet>/tenon/plugins, and tenon/plugins beside the
+/// shared library that contains this code, if it is one.
 std::vector<std::filesystem::path> default_plugin_dirs();
 
 /// Plug-ins in a file, found by loading it in a child process: constructors run, and they may crash or hang.
