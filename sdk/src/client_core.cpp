@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::size_t kCountMax = 64;
 constexpr std::chrono::milliseconds kFirstHeartbeat{1'000};
-constexpr std::chrono::milliseconds kRebalance{20'000};
 constexpr std::chrono::milliseconds kRebalanceAgain{1'000};
 constexpr const char* kInnerGroup = "CLIENT_INNER_PRODUCER";
 
@@ -104,8 +103,7 @@ ClientCore::ClientCore(ClientOptions options, const CoreDeps& deps)
       id_(make_client_id(ip_, options_.instance_name, options_.unit_name)),
       message_ids_(ip_, static_cast<std::uint16_t>(getpid()), std::random_device()()),
       plugins_(options_.plugin_dirs),
-      timers_(clock_, deps.threads),
-      worker_(deps.threads) {}
+      timers_(clock_, deps.threads) {}
 
 Result<void> ClientCore::start(const CoreDeps& deps) {
   if (deps.make_rpc) {
@@ -146,8 +144,6 @@ void ClientCore::start_timers() {
         heartbeat();
       },
       options_.heartbeat);
-  timers_.add(
-      kRebalance, [this] { wake_rebalance(); }, kRebalance);
 }
 
 ClientCore::~ClientCore() {
@@ -219,6 +215,9 @@ std::vector<std::shared_ptr<ProducerCore>> ClientCore::producers() {
       out.push_back(std::move(p));
     }
   }
+  if (inner_) {
+    out.push_back(inner_);
+  }
   return out;
 }
 
@@ -273,7 +272,9 @@ proto::HeartbeatData ClientCore::heartbeat_data(bool& has_consumer) {
   proto::HeartbeatData data;
   data.client_id = id_;
   for (const auto& p : producers()) {
-    data.producer_groups.push_back(p->group());
+    if (p->group() != kInnerGroup) {
+      data.producer_groups.push_back(p->group());
+    }
   }
   for (const auto& c : consumers()) {
     data.consumers.push_back(c->heartbeat_data());

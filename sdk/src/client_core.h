@@ -32,7 +32,7 @@ class ConsumerCore;
 struct CoreDeps {
   const Clock* clock = nullptr;  ///< null: the machine's
   std::function<std::unique_ptr<net::RpcClient>(net::ConnectionHandler&)> make_rpc{};
-  bool threads = true;  ///< false: timers are run by run_due(), blocking work at once
+  bool threads = true;  ///< false: timers are run by run_due()
 };
 
 /// Thread: any. Destroyed when the last handle is gone, on whatever thread that happens: its own

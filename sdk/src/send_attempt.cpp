@@ -72,11 +72,15 @@ void ProducerCore::refresh_then_attempt(SendOp* op) {
           attempt(op);
         }
       });
-  client_.routes().fetch(op->topic, [this, op, fired, timer](Result<TopicInfoPtr>) {
-    if (!fired->exchange(true)) {
-      client_.timers().cancel(timer);
-      attempt(op);
+  client_.routes().fetch(op->topic, [this, op, fired, timer](Result<TopicInfoPtr> info) {
+    if (fired->exchange(true)) {
+      return;
     }
+    client_.timers().cancel(timer);
+    if (info && op->slot->info != *info) {
+      make_slot(*info);
+    }
+    attempt(op);
   });
 }
 

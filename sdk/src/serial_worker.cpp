@@ -3,21 +3,15 @@
 namespace tenon::sdk {
 
 void SerialWorker::post(std::function<void()> fn) {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (stopped_) {
-      return;
-    }
-    if (own_thread_) {
-      queue_.push_back(std::move(fn));
-      if (!thread_.joinable()) {
-        thread_ = std::thread([this] { loop(); });
-      }
-      changed_.notify_one();
-      return;
-    }
+  const std::scoped_lock lock(mutex_);
+  if (stopped_) {
+    return;
   }
-  fn();
+  queue_.push_back(std::move(fn));
+  if (!thread_.joinable()) {
+    thread_ = std::thread([this] { loop(); });
+  }
+  changed_.notify_one();
 }
 
 void SerialWorker::loop() {

@@ -13,9 +13,7 @@ namespace tenon::sdk {
 /// Runs functions one after another. Thread: any.
 class SerialWorker {
  public:
-  /// @param own_thread  false: post() runs the function at once, for tests
-  explicit SerialWorker(bool own_thread)
-      : own_thread_(own_thread) {}
+  SerialWorker() = default;
   ~SerialWorker() { stop(); }
   SerialWorker(const SerialWorker&) = delete;
   SerialWorker& operator=(const SerialWorker&) = delete;
@@ -28,7 +26,6 @@ class SerialWorker {
 
  private:
   void loop();
-  const bool own_thread_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> queue_;

@@ -1,0 +1,351 @@
+#include "fake_cluster.h"
+
+#include "tenon/base/endian.h"
+#include "tenon/proto/message.h"
+
+namespace tenon::sdk::test {
+namespace {
+
+/// Answers on a thread of its own, one request after another, as an I/O thread would.
+class FakeRpc final : public net::RpcClient {
+ public:
+  explicit FakeRpc(FakeCluster& cluster)
+      : cluster_(cluster),
+        thread_([this] { loop(); }) {}
+  ~FakeRpc() override { stop(); }
+  FakeRpc(const FakeRpc&) = delete;
+  FakeRpc& operator=(const FakeRpc&) = delete;
+
+  void call(std::string_view address,
+            const net::RpcEncoder& encode,
+            std::chrono::milliseconds,
+            net::RpcCallback done,
+            std::size_t lane) override {
+    push({decode(address, encode, lane, false), std::move(done)});
+  }
+  void oneway(std::string_view address, const net::RpcEncoder& encode, std::size_t lane) override {
+    push({decode(address, encode, lane, true), {}});
+  }
+  void disconnect(std::string_view) override {}
+  void stop() override {
+    {
+      const std::scoped_lock lock(mutex_);
+      stopped_ = true;
+      changed_.notify_all();
+    }
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+
+ private:
+  struct Call {
+    Request request{};
+    net::RpcCallback done{};
+  };
+
+  static Request decode(std::string_view address,
+                        const net::RpcEncoder& encode,
+                        std::size_t lane,
+                        bool oneway) {
+    std::string frame;
+    encode(frame, 1);
+    proto::CommandView view;
+    const auto r =
+        proto::decode_command({reinterpret_cast<std::byte*>(frame.data()), frame.size()}, view);
+    if (r.has_error()) {
+      std::abort();
+    }
+    return {std::string(address), proto::Command::from(view), lane, oneway};
+  }
+
+  void push(Call call) {
+    {
+      const std::scoped_lock lock(mutex_);
+      if (!stopped_) {
+        queue_.push_back(std::move(call));
+        changed_.notify_all();
+        return;
+      }
+    }
+    if (call.done) {
+      call.done(tenon::Error{tenon::Errc::kCancelled, "stopped"});
+    }
+  }
+
+  static void answer(const Call& call, proto::Command command) {
+    command.flag = proto::kFlagResponse;
+    auto frame = std::make_shared<std::string>();
+    command.encode(*frame);
+    proto::CommandView view;
+    const auto r =
+        proto::decode_command({reinterpret_cast<std::byte*>(frame->data()), frame->size()}, view);
+    if (r.has_error()) {
+      std::abort();
+    }
+    call.done(net::RpcAnswer{&view, frame});
+  }
+
+  void loop() {
+    std::deque<Call> held;
+    for (;;) {
+      Call call;
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
+        if (queue_.empty()) {
+          break;
+        }
+        call = std::move(queue_.front());
+        queue_.pop_front();
+        if (stopped_) {
+          held.push_back(std::move(call));
+          continue;
+        }
+      }
+      Outcome outcome = cluster_.handle(call.request);
+      if (!call.done) {
+        continue;
+      }
+      if (outcome.answer) {
+        answer(call, std::move(*outcome.answer));
+      } else if (outcome.failure) {
+        call.done(*outcome.failure);
+      } else {
+        held.push_back(std::move(call));
+      }
+    }
+    for (const Call& call : held) {
+      if (call.done) {
+        call.done(tenon::Error{tenon::Errc::kCancelled, "stopped"});
+      }
+    }
+  }
+
+  FakeCluster& cluster_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Call> queue_;
+  bool stopped_ = false;
+  std::thread thread_;
+};
+
+Queue queue_of(const Request& r, std::string_view topic, std::string_view id) {
+  Queue q;
+  q.topic = std::string(r.command.field(topic).value_or(""));
+  q.broker = r.address.substr(0, r.address.find(':'));
+  q.id = static_cast<int>(r.command.field_long(id).value_or(-1));
+  return q;
+}
+
+std::string record(const Queue& q, const FakeCluster::Stored& m) {
+  proto::MessageRecord r;
+  r.topic = m.topic;
+  r.queue_id = q.id;
+  r.queue_offset = m.offset;
+  r.phys_offset = m.offset * 1000;
+  r.sys_flag = m.sys_flag;
+  r.born_ms = 1;
+  r.store_ms = 2;
+  r.store_host = proto::parse_host_addr("10.0.0.1:10911").value();
+  r.body = as_bytes(m.body);
+  r.properties = m.properties;
+  std::string out(proto::encoded_message_bytes(r), '\0');
+  proto::encode_message(r, reinterpret_cast<std::byte*>(out.data()));
+  return out;
+}
+
+}  // namespace
+
+bool eventually(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() >= end) {
+      return false;
+    }
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+FakeCluster::FakeCluster() = default;
+
+void FakeCluster::add_topic(const std::string& topic,
+                            const std::vector<std::string>& brokers,
+                            std::int32_t queues,
+                            std::int32_t perm) {
+  const std::scoped_lock lock(mutex_);
+  proto::TopicRoute route;
+  for (const std::string& name : brokers) {
+    route.queues.push_back({name, queues, queues, perm, 0});
+    route.brokers.push_back({"c", name, {{0, name + ":10911"}}});
+  }
+  routes_[topic] = std::move(route);
+}
+
+void FakeCluster::remove_topic(const std::string& topic) {
+  const std::scoped_lock lock(mutex_);
+  routes_.erase(topic);
+}
+
+void FakeCluster::set_hook(Hook hook) {
+  const std::scoped_lock lock(mutex_);
+  hook_ = std::move(hook);
+}
+
+void FakeCluster::put(const Queue& queue, const std::string& body, const std::string& properties) {
+  const std::scoped_lock lock(mutex_);
+  auto& list = queues_[queue];
+  list.push_back({static_cast<std::int64_t>(list.size()), body, properties, queue.topic, 0});
+}
+
+void FakeCluster::set_members(std::vector<std::string> ids) {
+  const std::scoped_lock lock(mutex_);
+  members_ = std::move(ids);
+}
+
+void FakeCluster::set_offset(const std::string& group, const Queue& queue, std::int64_t offset) {
+  const std::scoped_lock lock(mutex_);
+  offsets_[{group, queue}] = offset;
+}
+
+std::optional<std::int64_t> FakeCluster::offset(const std::string& group,
+                                                const Queue& queue) const {
+  const std::scoped_lock lock(mutex_);
+  const auto it = offsets_.find({group, queue});
+  return it == offsets_.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::vector<Request> FakeCluster::requests(std::int32_t code) const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<Request> out;
+  for (const Request& r : log_) {
+    if (r.command.code == code) {
+      out.push_back(r);
+    }
+  }
+  return out;
+}
+
+std::vector<FakeCluster::Stored> FakeCluster::stored(const Queue& queue) const {
+  const std::scoped_lock lock(mutex_);
+  const auto it = queues_.find(queue);
+  return it == queues_.end() ? std::vector<Stored>() : it->second;
+}
+
+std::shared_ptr<detail::ClientCore> FakeCluster::client(const Clock* clock, ClientOptions options) {
+  if (options.name_servers.empty()) {
+    options.name_servers = kNameServer;
+  }
+  detail::CoreDeps deps;
+  deps.clock = clock;
+  deps.threads = clock == nullptr;
+  deps.make_rpc = [this](net::ConnectionHandler&) { return std::make_unique<FakeRpc>(*this); };
+  return detail::ClientCore::create(std::move(options), std::move(deps)).value();
+}
+
+Outcome FakeCluster::handle(const Request& request) {
+  Hook hook;
+  {
+    const std::scoped_lock lock(mutex_);
+    log_.push_back(request);
+    hook = hook_;
+  }
+  if (hook) {
+    if (auto outcome = hook(request)) {
+      return std::move(*outcome);
+    }
+  }
+  return default_answer(request);
+}
+
+Outcome FakeCluster::default_answer(const Request& request) {
+  const std::scoped_lock lock(mutex_);
+  switch (request.command.code) {
+    case proto::RequestCode::kGetRouteinfoByTopic:
+      return route(request);
+    case proto::RequestCode::kSendMessageV2:
+    case proto::RequestCode::kSendBatchMessage:
+      return send(request);
+    case proto::RequestCode::kPullMessage:
+      return pull(request);
+    case proto::RequestCode::kGetConsumerListByGroup: {
+      proto::Command c;
+      c.body = proto::encode_consumer_ids(members_);
+      return Outcome::ok(std::move(c));
+    }
+    case proto::RequestCode::kQueryConsumerOffset:
+    case proto::RequestCode::kUpdateConsumerOffset:
+    case proto::RequestCode::kGetMaxOffset:
+      return offsets(request);
+    default:
+      return Outcome::ok();
+  }
+}
+
+Outcome FakeCluster::route(const Request& request) {
+  const auto it = routes_.find(std::string(request.command.field("topic").value_or("")));
+  if (it == routes_.end()) {
+    return Outcome::code(proto::ResponseCode::kTopicNotExist, "No topic route info");
+  }
+  proto::Command c;
+  c.body = proto::encode(it->second, true);
+  return Outcome::ok(std::move(c));
+}
+
+Outcome FakeCluster::send(const Request& request) {
+  const Queue q = queue_of(request, "b", "e");
+  auto& list = queues_[q];
+  Stored m;
+  m.offset = static_cast<std::int64_t>(list.size());
+  m.topic = q.topic;
+  m.body = request.command.body;
+  m.properties = std::string(request.command.field("i").value_or(""));
+  m.sys_flag = static_cast<std::int32_t>(request.command.field_long("f").value_or(0));
+  list.push_back(m);
+  proto::Command c;
+  c.set("msgId", "0A00000100002A9F000000000000000" + std::to_string(m.offset % 10));
+  c.set("queueId", static_cast<std::int64_t>(q.id));
+  c.set("queueOffset", m.offset);
+  c.set("MSG_REGION", std::string_view("DefaultRegion"));
+  return Outcome::ok(std::move(c));
+}
+
+Outcome FakeCluster::pull(const Request& request) {
+  const Queue q = queue_of(request, "topic", "queueId");
+  const std::int64_t from = request.command.field_long("queueOffset").value_or(0);
+  const auto& list = queues_[q];
+  if (from >= static_cast<std::int64_t>(list.size())) {
+    return Outcome::hold();
+  }
+  proto::Command c;
+  std::int64_t next = from;
+  for (; next < static_cast<std::int64_t>(list.size()) && next < from + 32; ++next) {
+    c.body += record(q, list[static_cast<std::size_t>(next)]);
+  }
+  c.set("suggestWhichBrokerId", std::int64_t{0});
+  c.set("nextBeginOffset", next);
+  c.set("minOffset", std::int64_t{0});
+  c.set("maxOffset", static_cast<std::int64_t>(list.size()));
+  return Outcome::ok(std::move(c));
+}
+
+Outcome FakeCluster::offsets(const Request& request) {
+  const Queue q = queue_of(request, "topic", "queueId");
+  const auto key = std::pair(std::string(request.command.field("consumerGroup").value_or("")), q);
+  proto::Command c;
+  if (request.command.code == proto::RequestCode::kUpdateConsumerOffset) {
+    offsets_[key] = request.command.field_long("commitOffset").value_or(-1);
+  } else if (request.command.code == proto::RequestCode::kGetMaxOffset) {
+    c.set("offset", static_cast<std::int64_t>(queues_[q].size()));
+  } else {
+    const auto it = offsets_.find(key);
+    if (it == offsets_.end()) {
+      return Outcome::code(proto::ResponseCode::kQueryNotFound);
+    }
+    c.set("offset", it->second);
+  }
+  return Outcome::ok(std::move(c));
+}
+
+}  // namespace tenon::sdk::test
