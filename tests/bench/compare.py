@@ -35,16 +35,8 @@ def run_json(argv, seconds=300):
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
-def number(d, *names):
-    """The first of several spellings that a program's JSON has."""
-    for n in names:
-        if n in d:
-            return float(d[n])
-    raise KeyError(f"none of {names} in {sorted(d)}")
-
-
 def rate(d):
-    return number(d, "per_second", "msgs_per_second", "messages_per_second", "msg_per_s")
+    return d["per_second"]
 
 
 class Tenon(clusters.Tenon):
@@ -95,16 +87,25 @@ def bench_java(cluster, seconds, folder):
     return out
 
 
-def bench_tenon(cluster, what, connections, window, size, count):
+def bench_tenon(cluster, what, *options):
+    """`tenon bench` with the field names of this program."""
     before = cpu(cluster.pid)
-    d = run_json([os.path.join(BIN, "tenon"), "bench", what, "--namesrv", cluster.namesrv, "--connections", str(connections), "--window", str(window), "--size", str(size),
-                  "--count", str(count), "--json"])
-    d["broker_cpu"] = cpu(cluster.pid) - before
-    return d
+    d = run_json([os.path.join(BIN, "tenon"), "bench", what, "--namesrv", cluster.namesrv, "--json", *map(str, options)])
+    out = {"count": d["messages"], "per_second": d["msg_per_s"], "mb_per_second": d["mb_per_s"], "client_cpu": d["client_cpu_s"], "broker_cpu": cpu(cluster.pid) - before}
+    for theirs, ours in (("p50", "p50_us"), ("p99", "p99_us"), ("p99_9", "p999_us"), ("max", "max_us")):
+        if "latency_us" in d:
+            out[ours] = d["latency_us"][theirs]
+    if d.get("errors"):
+        sys.exit(f"tenon bench {what}: {d['errors']} failed, {d.get('error')}")
+    return out
 
 
 def better(old, new, of=rate):
     return new if old is None or of(new) > of(old) else old
+
+
+def topic_of(case):
+    return "Bench_{}_{}_{}".format(*case)
 
 
 def start_times(folder, runs):
@@ -114,11 +115,10 @@ def start_times(folder, runs):
         ns_port, port = clusters.free_port(), clusters.free_port((0, -2, 1))
         where = os.path.join(folder, f"start{i}")
         os.makedirs(where)
-        argv = {"name server": [os.path.join(BIN, "tenon-namesrv"), "--port", str(ns_port)],
-                "broker": [os.path.join(BIN, "tenon-broker"), "--port", str(port), "--store", os.path.join(where, "store"), "--namesrv", f"127.0.0.1:{ns_port}"]}
+        servers = [("name server", clusters.namesrv_argv(where, ns_port), ns_port), ("broker", clusters.broker_argv(where, port, f"127.0.0.1:{ns_port}"), port)]
         running = []
-        for name, port_of in (("name server", ns_port), ("broker", port)):
-            p = clusters.Process(argv[name], os.path.join(where, name.replace(" ", "-") + ".log"), lambda: clusters.listening(f"127.0.0.1:{port_of}"))
+        for name, argv, port_of in servers:
+            p = clusters.Process(argv, os.path.join(where, name.replace(" ", "-") + ".log"), lambda: clusters.listening(f"127.0.0.1:{port_of}"))
             running.append(p)
             best[name] = min(best.get(name, 1e9), p.start_seconds * 1000)
         for p in reversed(running):
@@ -173,8 +173,8 @@ def main():
                 time.sleep(1)
                 idle = clusters.memory_kb(cluster.pid)
                 for name, case in cases.items():
-                    figures["tenon"][name] = better(figures["tenon"].get(name), bench_tenon(cluster, "send", *case))
-                figures["tenon"]["consume 1 KiB"] = better(figures["tenon"].get("consume 1 KiB"), bench_tenon(cluster, "consume", 1, 32, 1024, a.count))
+                    figures["tenon"][name] = better(figures["tenon"].get(name), bench_tenon(cluster, "send", "--topic", topic_of(case), "--connections", case[0], "--window", case[1], "--size", case[2], "--count", case[3]))
+                figures["tenon"]["consume 1 KiB"] = better(figures["tenon"].get("consume 1 KiB"), bench_tenon(cluster, "consume", "--topic", topic_of(cases["1 KiB, 4 connections × 32"]), "--count", a.count))
                 full = clusters.memory_kb(cluster.pid)
                 figures["rss_anon_kb"]["Tenon"] = min(figures["rss_anon_kb"].get("Tenon", (1 << 40, 0)), (idle, full))
             finally:
@@ -215,11 +215,11 @@ def report(a, figures, cases):
     table("our client, sends", "ceiling msg/s", "Tenon msg/s", "of the ceiling", "MB/s", "p50 / p99 / p99.9 / max", "CPU s client + broker")
     for name, (_, _, size, _) in cases.items():
         c, t = ceiling[name], ours[name]
-        row(name, f"{rate(c):,.0f}", f"{rate(t):,.0f}", f"{100 * rate(t) / rate(c):.0f} %", f"{rate(t) * size / 1e6:.0f}", latency(t), f"{number(t, 'client_cpu', 'client_cpu_seconds', 'cpu_seconds'):.1f} + {t['broker_cpu']:.1f}")
+        row(name, f"{rate(c):,.0f}", f"{rate(t):,.0f}", f"{100 * rate(t) / rate(c):.0f} %", f"{rate(t) * size / 1e6:.0f}", latency(t), f"{t['client_cpu']:.1f} + {t['broker_cpu']:.1f}")
     fresh = ceiling["1 KiB, fresh file"]
     print(f"\nThe ceiling appends into a file whose pages the system already has; into a fresh file it makes {rate(fresh):,.0f} msg/s of 1 KiB. A broker always writes fresh files.")
     t = ours["consume 1 KiB"]
-    mb = number(t, "mb_per_second", "mb_per_s") if any(k in t for k in ("mb_per_second", "mb_per_s")) else rate(t) * 1024 / 1e6
+    mb = t["mb_per_second"]
     print(f"\nOur push consumer, 1 KiB: {rate(t):,.0f} msg/s, {mb:.0f} MB/s.")
     bars = [("1 KiB, 4 × 32 of the ceiling", rate(ours["1 KiB, 4 connections × 32"]) / rate(ceiling["1 KiB, 4 connections × 32"]), 0.5, ">="),
             ("128 B, 4 × 64 of the ceiling", rate(ours["128 B, 4 connections × 64"]) / rate(ceiling["128 B, 4 connections × 64"]), 0.15, ">="),

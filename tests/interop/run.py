@@ -14,7 +14,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("names", nargs="*", help="run only tests whose name contains one of these")
     p.add_argument("--against", choices=("tenon", "java"), default="tenon", help="java: run the client part against the official broker, which checks the tests themselves")
-    p.add_argument("--jobs", type=int, default=1, help="tests at a time (default 1; they mostly wait, but share two cores)")
+    p.add_argument("--jobs", type=int, default=3, help="tests at a time (default 3: they mostly wait; those that measure run alone)")
     p.add_argument("--no-skip", action="store_true", help="a skipped test counts as failed (CI)")
     p.add_argument("--keep", action="store_true", help="keep stores and logs")
     p.add_argument("--list", action="store_true", help="only list the tests")

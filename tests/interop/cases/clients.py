@@ -177,6 +177,23 @@ def binary_header(ctx):
     assert not bad, (bad, run.describe())
 
 
+@case("retry", java_too=True)
+def retry(ctx):
+    """What a listener refuses comes back through the retry topic, once, with its properties and a count of 1."""
+    cluster, topic = ctx.shared(), unique("Retry_")
+    messages = [msg.Message(topic, f"retry-{i}", f"text:{i}", tags="TagR", keys=f"r{i}", **({"fail": "once"} if i % 2 else {})) for i in range(8)]
+    raw_send(cluster, messages)
+    wait_routed(cluster, topic)
+    runs = {n: ctx.client(n, "consume", cluster.namesrv, group=unique("RetryGroup_"), topic=topic, expect=12, timeout=80, quiet=1) for n in available(ctx)}
+    for n, run in runs.items():
+        run.wait(110)
+        first = [l for l in run.received() if l["reconsumeTimes"] == 0]
+        again = [dict(l, reconsumeTimes=0, topic=topic) for l in run.received() if l["reconsumeTimes"] == 1]
+        bad = msg.compare(messages, first) + msg.compare([m for m in messages if "fail" in m.props], again)
+        bad += [] if len(run.received()) == 12 else [f"{len(run.received())} received"]
+        ctx.sub(n, bad + ([run.describe()] if bad else []))
+
+
 class Feed:
     """Sends one message every few milliseconds to the four queues until stopped, and remembers the acknowledged."""
 

@@ -55,7 +55,7 @@ class KillProducer(threading.Thread):
                 raise AssertionError(f"send answered {a.code} {a.remark}")
 
 
-@case("sigkill-under-load", java_too=True)
+@case("sigkill-under-load", java_too=True, alone=True)
 def sigkill(ctx):
     """50 times SIGKILL at random moments under load: everything acknowledged is there, no offset twice, consumers go on."""
     rounds = 50 if ctx.runner.against == "tenon" else 4
@@ -165,7 +165,7 @@ def broker_pid(cluster):
         return int(f.read())
 
 
-@case("idle-connections", java_too=True)
+@case("idle-connections", java_too=True, alone=True)
 def idle_connections(ctx):
     """10 000 idle connections: memory stays bounded and another client works."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -233,7 +233,7 @@ def closed_within(s, seconds):
     return False
 
 
-@case("garbage", java_too=True)
+@case("garbage", java_too=True, alone=True)
 def garbage(ctx):
     """Garbage of each kind closes its connection (or gets an answer); other clients are not disturbed; memory and log stay small."""
     cluster = ctx.fresh()
@@ -281,7 +281,7 @@ def garbage(ctx):
     return f"RssAnon +{grown} kB, {text}"
 
 
-@case("client-stops-reading")
+@case("client-stops-reading", alone=True)
 def stops_reading(ctx):
     """A client that asks for megabytes and never reads: memory bounded, another client works, and it can leave."""
     cluster, topic = ctx.fresh(), unique("Unread_")
@@ -338,7 +338,7 @@ def requests_like(topic):
         "send to TBW102": (send, header("TBW102"), b"x"),
         "send with an unknown default topic": (send, dict(header("LikeUnknown_1"), c="NoSuchTopic"), b"x"),
         "send to queue 99": (send, header(topic, 99), b"x"),
-        "send to queue -7": (send, header(topic, -7), b"x"),
+        "send to queue -7": (send, header("LikeRandom", -7), b"x"),
         "send 4 MiB": (send, header(topic, 0), b"x" * (4 << 20)),
         "send 4 MiB and one": (send, header(topic, 0), b"x" * ((4 << 20) + 1)),
         "send nothing": (send, header(topic, 0), b""),

@@ -138,8 +138,30 @@ class Tenon:
         return self.process.pid
 
 
-def programs_present():
-    return os.path.exists(os.path.join(BIN, "tenon"))
+def namesrv_argv(folder, port):
+    """Command line of our name server alone; its file lies in folder."""
+    path = os.path.join(folder, "namesrv.toml")
+    with open(path, "w") as f:
+        f.write(f'listen_host = "127.0.0.1"\nport = {port}\nkv_file = "{folder}/namesrv/kvConfig.json"\n')
+    return [os.path.join(BIN, "tenon-namesrv"), "--config", path]
+
+
+def broker_argv(folder, port, namesrv):
+    """Command line of our broker alone; its file and its store lie in folder."""
+    path = os.path.join(folder, "broker.toml")
+    with open(path, "w") as f:
+        f.write(f'name = "broker-t"\nlisten_host = "127.0.0.1"\nport = {port}\nnamesrv = ["{namesrv}"]\nstore_root = "{folder}/store"\n')
+    return [os.path.join(BIN, "tenon-broker"), "--config", path]
+
+
+class Program:
+    """One of our servers alone."""
+
+    def __init__(self, argv, folder, address):
+        self.process = Process(argv, os.path.join(folder, os.path.basename(argv[0]) + ".log"), lambda: listening(address))
+
+    def stop(self):
+        self.process.stop()
 
 
 class Java:

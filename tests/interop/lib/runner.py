@@ -11,14 +11,15 @@ import traceback
 
 from . import clients, cluster
 
-Case = collections.namedtuple("Case", "name function java_too needs")
+Case = collections.namedtuple("Case", "name function java_too needs alone")
 CASES = []
 
 
-def case(name, java_too=False, needs=()):
-    """A test. java_too: also meaningful against the Java broker (--against java). needs: clients or 'java', 'peer'."""
+def case(name, java_too=False, needs=(), alone=False):
+    """A test. java_too: also meaningful against the Java broker (--against java). needs: clients or 'java'.
+    alone: measures times or memory, so nothing runs beside it; the others mostly wait and run several at a time."""
     def register(function):
-        CASES.append(Case(name, function, java_too, needs))
+        CASES.append(Case(name, function, java_too, needs, alone))
         return function
     return register
 
@@ -127,7 +128,10 @@ class Runner:
         chosen = [c for c in CASES if (not self.selected or any(s in c.name for s in self.selected)) and (self.against == "tenon" or c.java_too)]
         try:
             with concurrent.futures.ThreadPoolExecutor(self.jobs) as pool:
-                list(pool.map(self.run_case, chosen))
+                list(pool.map(self.run_case, [c for c in chosen if not c.alone]))
+            for c in chosen:
+                if c.alone:
+                    self.run_case(c)
         finally:
             if self.shared:
                 try:

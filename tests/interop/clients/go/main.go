@@ -198,10 +198,15 @@ func consume(o options) int {
 	}
 	for _, topic := range o["topic"] {
 		err = c.Subscribe(topic, selector, func(ctx context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+			again := false
 			for _, m := range ms {
+				again = again || (m.GetProperty("fail") != "" && m.ReconsumeTimes == 0)
 				line(received(m))
 				atomic.AddInt64(&got, 1)
 				atomic.StoreInt64(&last, time.Now().UnixNano())
+			}
+			if again {
+				return consumer.ConsumeRetryLater, nil
 			}
 			return consumer.ConsumeSuccess, nil
 		})

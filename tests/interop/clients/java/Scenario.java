@@ -141,12 +141,14 @@ public class Scenario {
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         for (String topic : opt.get("topic")) consumer.subscribe(topic, one(opt, "tag", "*"));
         consumer.registerMessageListener((MessageListenerConcurrently) (ms, x) -> {
+            boolean again = false;
             for (MessageExt m : ms) {
+                if (m.getUserProperty("fail") != null && m.getReconsumeTimes() == 0) again = true;
                 try { line(received(m)); } catch (Exception e) { line("{\"error\":" + quote(e.toString()) + "}"); }
                 got.incrementAndGet();
                 last.set(System.currentTimeMillis());
             }
-            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+            return again ? ConsumeConcurrentlyStatus.RECONSUME_LATER : ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
         });
         Runnable close = () -> {
             if (closed.getAndSet(true)) return;

@@ -98,6 +98,7 @@ async function consume(opt) {
       line(received(m));
       got++;
       last = Date.now();
+      return m.properties.fail && m.reconsumeTimes === 0 ? Consumer.ACTION_RETRY : undefined;
     });
   }
   for (const name of [ 'SIGTERM', 'SIGINT' ]) process.on(name, () => { running = false; });
