@@ -95,6 +95,7 @@ public class Scenario {
         DefaultMQProducer producer = new DefaultMQProducer(one(opt, "group", "interop-producer"));
         producer.setNamesrvAddr(one(opt, "namesrv", ""));
         producer.setSendMsgTimeout(10000);
+        producer.setMqClientApiTimeout(15000); // a cold JVM among many others needs more than 3 s now and then
         producer.start();
         int failed = 0, n = 0;
         if (opt.containsKey("batch")) {
@@ -138,6 +139,7 @@ public class Scenario {
         CountDownLatch stop = new CountDownLatch(1);
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(one(opt, "group", ""));
         consumer.setNamesrvAddr(one(opt, "namesrv", ""));
+        consumer.setMqClientApiTimeout(15000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         for (String topic : opt.get("topic")) consumer.subscribe(topic, one(opt, "tag", "*"));
         consumer.registerMessageListener((MessageListenerConcurrently) (ms, x) -> {
@@ -171,6 +173,13 @@ public class Scenario {
     public static void main(String[] args) throws Exception {
         Map<String, List<String>> opt = new HashMap<>();
         for (int i = 1; i + 1 < args.length; i += 2) opt.computeIfAbsent(args[i].replaceFirst("^--", ""), k -> new ArrayList<>()).add(args[i + 1]);
-        System.exit(args[0].equals("produce") ? produce(opt) : consume(opt));
+        int code = 1;
+        try {
+            code = args[0].equals("produce") ? produce(opt) : consume(opt);
+        } catch (Throwable e) {
+            line("{\"error\":" + quote(e.toString()) + "}");
+            e.printStackTrace();
+        }
+        System.exit(code);
     }
 }
