@@ -24,10 +24,10 @@ for group in "$@"; do
   case $group in
   build)
     tool cmake cmake; tool ninja ninja-build; tool g++ g++; tool ccache ccache; tool pkg-config pkg-config; tool git git
-    package libboost1.81-dev libspdlog-dev libfmt-dev libtomlplusplus-dev libcli11-dev liblz4-dev libzstd-dev zlib1g-dev libdeflate-dev libssl-dev ;;
+    package libboost1.81-dev libspdlog-dev libfmt-dev libtomlplusplus-dev libcli11-dev liblz4-dev libzstd-dev zlib1g-dev libdeflate-dev libssl-dev doctest-dev ;;
   test)
     tool clang-14 clang-14; tool clang-format-14 clang-format-14; tool python3 python3
-    package doctest-dev libclang-rt-14-dev ;;
+    package libclang-rt-14-dev ;;
   interop)
     tool java default-jdk-headless; tool javac default-jdk-headless; tool mvn maven; tool go golang-go; tool node nodejs; tool npm npm; tool python3 python3 ;;
   *) echo "install_packages.sh: unknown group '$group' (build, test, interop)" >&2; exit 2 ;;

@@ -35,35 +35,23 @@ step() { # NAME COMMAND...: one line, output into a log
   log=$logs/${name// /-}.log
   if "$@" >"$log" 2>&1; then say "PASS $name $((SECONDS - t0)) s"; count 1 0 0; else bad "$name" "$log"; return 1; fi
 }
-tests() { # PRESET: all tests of a build, counted one by one
-  local log=$logs/$1-tests.log t0=$SECONDS line total lost rc=0
-  ctest --preset "$1" -j "$jobs" --no-tests=error >"$log" 2>&1 || rc=$?
+tests() { # PRESET [CTEST OPTION...]: the tests of a build, counted one by one
+  local name=$1 log=$logs/$1-tests.log t0=$SECONDS line total lost rc=0; shift
+  ctest --test-dir "build/$name" --output-on-failure -j "$jobs" --no-tests=error "$@" >"$log" 2>&1 || rc=$?
   line=$(grep -E 'tests passed, [0-9]+ tests failed out of [0-9]+' "$log")
   lost=$(sed -E 's/.*passed, ([0-9]+) tests failed out of ([0-9]+).*/\1/' <<<"$line")
   total=$(sed -E 's/.*passed, ([0-9]+) tests failed out of ([0-9]+).*/\2/' <<<"$line")
-  if [ -z "$line" ] || { [ $rc != 0 ] && [ "$lost" = 0 ]; }; then bad "$1 tests" "$log"; return; fi
+  if [ -z "$line" ] || { [ $rc != 0 ] && [ "$lost" = 0 ]; }; then bad "$name tests" "$log"; return; fi
   local dropped; dropped=$(grep -cE '\*\*\*(Skipped|Not Run \(Disabled\))' "$log")
   count $((total - lost - dropped)) "$lost" "$dropped"
-  if [ "$lost" = 0 ]; then say "PASS $1 tests: $total in $((SECONDS - t0)) s"
-  else broken+=("$1 tests"); say "FAIL $1 tests: $lost of $total failed, the end of $log:"; sed -n '/tests passed,/,$p' "$log" | sed 's/^/    /'; grep -B 5 -A 30 -m 3 'ERROR' "$log" | head -n 90 | sed 's/^/    /'; fi
+  if [ "$lost" = 0 ]; then say "PASS $name tests: $total in $((SECONDS - t0)) s"
+  else broken+=("$name tests"); say "FAIL $name tests: $lost of $total failed, the end of $log:"; sed -n '/tests passed,/,$p' "$log" | sed 's/^/    /'; grep -B 5 -A 30 -m 3 'ERROR' "$log" | head -n 90 | sed 's/^/    /'; fi
 }
 build() { # PRESET [TARGET...]
   local preset=$1; shift
   step "$preset configure" cmake --preset "$preset" && step "$preset build" cmake --build --preset "$preset" -j "$jobs" "${@/#/--target=}"
 }
 format() { git ls-files '*.h' '*.c' '*.cpp' '*.hpp' | xargs -r clang-format-14 --dry-run -Werror; }
-fuzz() { # every fuzz target for some seconds, on its own seeds when it has any
-  local program name rc=0 seconds=${FUZZ_SECONDS:-15}
-  for program in build/fuzz/bin/fuzz_*; do
-    [ -x "$program" ] || continue
-    name=$(basename "$program")
-    mkdir -p "build/fuzz/corpus/$name"
-    local seeds=(); [ ! -d "tests/data/fuzz/$name" ] || seeds=("tests/data/fuzz/$name")
-    step "$name" "$program" -max_total_time="$seconds" -rss_limit_mb=1024 -artifact_prefix="$logs/$name-" "build/fuzz/corpus/$name" "${seeds[@]}" || rc=1
-  done
-  return $rc
-}
-
 groups=(build test); [ $interop = no ] || groups+=(interop)
 bash tests/install_packages.sh "${groups[@]}" || exit 1
 
@@ -72,9 +60,7 @@ build release && tests release
 if [ $quick = no ]; then
   build asan && tests asan
   build tsan && tests tsan
-  if build fuzz; then
-    if compgen -G 'build/fuzz/bin/fuzz_*' >/dev/null; then fuzz; else say "FAIL fuzz: no fuzz target was built"; count 0 1 0; broken+=(fuzz); fi
-  fi
+  build fuzz fuzzers && tests fuzz -L fuzz
 else
   say "SKIP sanitizers and fuzzers (--quick)"; count 0 0 1
 fi
