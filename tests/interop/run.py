@@ -7,7 +7,7 @@ import argparse
 import sys
 
 from lib import runner
-from cases import admin, clients, faults, namesrv, store  # noqa: F401 (they register their tests)
+from cases import admin, clients, faults, namesrv, sdk, store  # noqa: F401 (they register their tests)
 
 
 def main():

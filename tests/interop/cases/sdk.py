@@ -1,0 +1,28 @@
+"""Our client library and our command-line tool, against Tenon and against the Java broker."""
+import os
+import re
+import subprocess
+
+from lib import cluster as clusters
+from lib.runner import case
+
+ROUND_TRIP = os.path.join(os.path.dirname(clusters.BIN), "tests", "sdk_roundtrip")
+
+
+def round_trip(ctx, cluster):
+    done = subprocess.run([ROUND_TRIP, "--namesrv", cluster.namesrv, "--cluster", "DefaultCluster"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, errors="replace", timeout=280, env=dict(os.environ, HOME=ctx.temp("home")), cwd=ctx.folder)
+    assert done.returncode == 0, "; ".join(l for l in done.stdout.splitlines() if re.search("FAILED|FAIL|line", l))[:900] or done.stdout[-900:]
+    return f"{len(done.stdout.splitlines())} parts"
+
+
+@case("sdk-on-our-broker")
+def sdk_ours(ctx):
+    """tests/integration/sdk_roundtrip on Tenon."""
+    return round_trip(ctx, ctx.shared())
+
+
+@case("sdk-on-java-broker", java_too=True, needs=("java",))
+def sdk_java(ctx):
+    """The same program on the Java broker 4.9.7."""
+    return round_trip(ctx, ctx.keep(clusters.Java(ctx.temp("java")).start()))
