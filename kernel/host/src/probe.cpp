@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -140,7 +141,9 @@ void write_all(int fd, std::string_view bytes) {
   const ::rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
   ::dup2(errors, STDERR_FILENO);
-  ::dup2(errors, STDOUT_FILENO);
+  if (const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0) {
+    ::dup2(nowhere, STDOUT_FILENO);
+  }
   set_log_sink(nullptr);
 
   Writer w;
@@ -266,6 +269,7 @@ Result<std::vector<PluginInfo>> probe_in_child(const std::filesystem::path& file
   if (!answer_pipe.open() || !errors_pipe.open()) {
     return os_error("pipe", errno);
   }
+  std::fflush(nullptr);  // what stands in buffers is ours: a crashing child must not print it again
   const ::pid_t child = ::fork();
   if (child < 0) {
     return os_error("fork", errno);
