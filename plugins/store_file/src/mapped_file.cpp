@@ -132,6 +132,15 @@ Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
   if (MappedFile* existing = find_locked(base)) {
     return existing;  // another thread was faster; both mapped the same file
   }
+  struct stat st {};
+  const bool unlinked = ::fstat(created->fd(), &st) != 0 || st.st_nlink == 0;
+  if (unlinked || (!files_.empty() && files_.back()->end() != base)) {
+    // The set was cut meanwhile: a file beyond its end would leave a hole.
+    if (!unlinked) {
+      static_cast<void>(io().unlink(created->path().c_str()));
+    }
+    return Error{Errc::kBusy, "the files were cut while " + created->path() + " was made"};
+  }
   files_.push_back(std::move(created));
   return files_.back().get();
 }
