@@ -303,11 +303,6 @@ void StoreInstance::stop() {
   }
 }
 
-void StoreInstance::abandon() {
-  plugin_ = nullptr;
-  active_ = false;
-}
-
 tenon_append_result StoreInstance::append(const Message& m) {
   const tenon_record r = to_record(m);
   tenon_append_result result{};

@@ -129,8 +129,7 @@ class StoreInstance {
   tenon_status activate();
   /// init, recover and activate; the first failure.
   tenon_status start();
-  void stop();     ///< deactivate
-  void abandon();  ///< forgets the instance without stopping it: a crash, within one process
+  void stop();  ///< deactivate
 
   const tenon_storage& table() const { return *table_; }
   void* self() const { return plugin_->self; }

@@ -63,18 +63,22 @@ Result<std::uint8_t*> CommitLog::room_slow(std::size_t bytes) {
   if (file_ == nullptr || pos == file_->end()) {
     TENON_TRY(file_, files_.ensure(files_.base_of(pos)));
   } else if (pos + bytes + 8 > file_->end()) {
-    TENON_TRY(roll());
+    TENON_TRY(roll(bytes));
   }
   const std::uint64_t at = end_.load(std::memory_order_relaxed);
   TENON_TRY(reserve_here(at + bytes));
   return file_->at(at);
 }
 
-/// Closes the current file with a filler: its length counts what is left including itself.
-Result<> CommitLog::roll() {
+/// Closes the current file with a filler: its length counts what is left including itself. All
+/// space that is needed, also for the `bytes` behind it, is there before anything moves.
+Result<> CommitLog::roll(std::size_t bytes) {
   const std::uint64_t pos = end_.load(std::memory_order_relaxed);
   TENON_TRY(MappedFile * next, files_.ensure(file_->end()));
   TENON_TRY(reserve_here(pos + 8));
+  if (reserved() < next->base() + bytes) {
+    TENON_TRY(next->reserve(next->base(), next->base() + bytes));
+  }
   std::uint8_t* at = file_->at(pos);
   store_be(at + 4, proto::kBlankMagic);
   std::atomic_signal_fence(std::memory_order_seq_cst);

@@ -71,7 +71,7 @@ class CommitLog {
 
  private:
   Result<std::uint8_t*> room_slow(std::size_t bytes);
-  Result<> roll();
+  Result<> roll(std::size_t bytes);
   Result<> reserve_here(std::uint64_t upto);
   void raise_reserved(std::uint64_t pos) noexcept;
 

@@ -56,7 +56,14 @@ Result<> FolderLock::lock(const std::string& root, bool create) {
     if (errno == ENOENT && !create) {
       return ok();
     }
-    return os_error("open " + path, errno, errno == EACCES ? Errc::kDenied : Errc::kIo);
+    const int error = errno;
+    return error == EACCES || error == EROFS
+               ? os_error("store folder " + root +
+                              " is not writable for this user (its file lock); change its owner or "
+                              "choose another root",
+                          error,
+                          Errc::kDenied)
+               : os_error("open " + path, error);
   }
   if (::fstat(fd.get(), &st) != 0) {
     return os_error("stat " + path, errno);

@@ -1,0 +1,153 @@
+// Appends per second of the file store, one thread, and the longest append over file changes.
+//
+//   store_bench [--dir FOLDER] [--seconds S]
+#include "../support/store_harness.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+extern "C" const tenon_entry tenon_entry_store_file;
+
+namespace {
+
+using namespace tenon::test;
+using Time = std::chrono::steady_clock;
+
+double seconds_since(Time::time_point t) {
+  return std::chrono::duration<double>(Time::now() - t).count();
+}
+
+/// Bytes per second of copying `bytes`-sized pieces into memory that is already mapped.
+double copy_speed(std::size_t bytes) {
+  std::vector<char> to(64u << 20, 1);
+  const std::vector<char> from(bytes, 'x');
+  const auto begin = Time::now();
+  std::size_t copied = 0;
+  while (seconds_since(begin) < 0.3) {
+    for (std::size_t at = 0; at + bytes <= to.size(); at += bytes) {
+      std::memcpy(to.data() + at, from.data(), bytes);
+    }
+    copied += to.size() / bytes * bytes;
+  }
+  return static_cast<double>(copied) / seconds_since(begin);
+}
+
+long status_kib(const char* key) {
+  std::ifstream in("/proc/self/status");
+  std::string line;
+  while (std::getline(in, line)) {
+    if (line.starts_with(key)) {
+      return std::atol(line.c_str() + std::strlen(key) + 1);
+    }
+  }
+  return 0;
+}
+
+struct Setting {
+  std::size_t body = 0;
+  std::size_t batch = 0;
+  std::int64_t file_bytes = 1 << 30;
+  bool keys = false;
+};
+
+void measure(const std::filesystem::path& dir, const Setting& setting, double seconds) {
+  const std::filesystem::path folder = dir / "store_bench";
+  std::filesystem::remove_all(folder);
+  FakeHost host(folder);
+  host.record_arrivals = false;
+  host.set("commitlog_file", setting.file_bytes);
+  StoreInstance store(tenon_entry_store_file, "tenon.store.file", host);
+  const auto opening = Time::now();
+  if (store.start() < 0) {
+    std::fprintf(stderr, "%s\n", store.error().c_str());
+    std::exit(1);
+  }
+  const double open_ms = seconds_since(opening) * 1000;
+  std::vector<Message> messages(setting.batch);
+  std::vector<tenon_record> records;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    messages[i].queue_id = static_cast<std::uint32_t>(i % 4);
+    messages[i].body = std::string(setting.body, 'x');
+    if (setting.keys) {
+      messages[i].properties =
+          properties_of({{"UNIQ_KEY", "C0A801051E5818B4AAC2117A8B5E0000"}, {"TAGS", "TagA"}});
+    }
+    records.push_back(to_record(messages[i]));
+    records.back().queue = store.queue("TopicTest", messages[i].queue_id, true);
+  }
+  std::vector<tenon_append_result> results(records.size());
+  double worst_ms = 0;
+  std::size_t count = 0;
+  const auto begin = Time::now();
+  auto before = begin;
+  while (std::chrono::duration<double>(before - begin).count() < seconds) {
+    store.table().append(store.self(),
+                         records.data(),
+                         sizeof records[0],
+                         records.size(),
+                         results.data(),
+                         sizeof results[0],
+                         nullptr);
+    const auto now = Time::now();
+    worst_ms = std::max(worst_ms, std::chrono::duration<double, std::milli>(now - before).count());
+    before = now;
+    count += records.size();
+    if (results.back().status < 0) {
+      std::fprintf(stderr, "append failed: %d\n", results.back().status);
+      std::exit(1);
+    }
+  }
+  const double took = seconds_since(begin);
+  const double bytes = static_cast<double>(store.log().end);
+  const double copy = copy_speed(results[0].bytes);
+  std::printf(
+      "body=%zu batch=%zu file_mib=%lld keys=%d appends_per_s=%.0f mb_per_s=%.0f "
+      "memcpy_mb_per_s=%.0f "
+      "share=%.2f longest_append_ms=%.2f files=%.0f open_ms=%.1f rss_anon_kib=%ld "
+      "rss_file_kib=%ld\n",
+      setting.body,
+      setting.batch,
+      static_cast<long long>(setting.file_bytes >> 20),
+      setting.keys ? 1 : 0,
+      static_cast<double>(count) / took,
+      bytes / took / 1e6,
+      copy / 1e6,
+      bytes / took / copy,
+      worst_ms,
+      bytes / static_cast<double>(setting.file_bytes),
+      open_ms,
+      status_kib("RssAnon:"),
+      status_kib("RssFile:"));
+  std::fflush(stdout);
+  store.stop();
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::filesystem::path dir = std::filesystem::temp_directory_path();
+  double seconds = 1.5;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::strcmp(argv[i], "--dir") == 0) {
+      dir = argv[i + 1];
+    } else if (std::strcmp(argv[i], "--seconds") == 0) {
+      seconds = std::atof(argv[i + 1]);
+    }
+  }
+  for (const Setting& s : {Setting{128, 1, 1 << 30, false},
+                           Setting{128, 32, 1 << 30, false},
+                           Setting{1024, 1, 1 << 30, false},
+                           Setting{1024, 32, 1 << 30, false},
+                           Setting{128, 32, 1 << 30, true},
+                           Setting{1024, 32, 64 << 20, false}}) {
+    measure(dir, s, seconds);
+  }
+  return 0;
+}
