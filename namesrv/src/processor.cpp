@@ -18,6 +18,8 @@ using proto::ResponseCode;
 
 /// From this version on the requester reads standard JSON (spec: remoting §8.4).
 constexpr std::int32_t kStandardJsonVersion = 401;
+/// What the Node client says it is, and Java clients of that time.
+constexpr std::int32_t kNodeClientVersion = 121;
 constexpr std::string_view kFaq = "See http://rocketmq.apache.org/docs/faq/ for further details.";
 
 std::string text_of(const proto::CommandView& request, std::string_view key) {
@@ -249,6 +251,12 @@ void Processor::route(Request request, Answer& answer) {
   {
     const std::shared_lock lock(mutex_);
     found = table_.route(topic);
+  }
+  if (!found && request.version == kNodeClientVersion) {
+    // Trap: the Node client (ali-ons) takes 17 for a failure of the send and never asks for the default
+    // topic; success without a body makes it do so, and its producers can create topics. To a Java
+    // client of this version both mean that there is no route.
+    return;
   }
   if (!found) {
     // Trap: exactly 17, every other code makes a producer give up (spec: remoting §8.4).

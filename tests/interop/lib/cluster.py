@@ -139,11 +139,8 @@ class Tenon:
 
 
 def namesrv_argv(folder, port):
-    """Command line of our name server alone; its file lies in folder."""
-    path = os.path.join(folder, "namesrv.toml")
-    with open(path, "w") as f:
-        f.write(f'listen_host = "127.0.0.1"\nport = {port}\nkv_file = "{folder}/namesrv/kvConfig.json"\n')
-    return [os.path.join(BIN, "tenon-namesrv"), "--config", path]
+    """Command line of our name server alone; its key-value file lies in folder."""
+    return [os.path.join(BIN, "tenon-namesrv"), "--host", "127.0.0.1", "--port", str(port), "--kv-config", os.path.join(folder, "kvConfig.json")]
 
 
 def broker_argv(folder, port, namesrv):
