@@ -30,6 +30,7 @@ struct Options {
   std::string file{};
   std::string host{};
   std::optional<std::uint16_t> port{};
+  std::string kv_config{};
   std::string log_level{};
 };
 
@@ -47,6 +48,9 @@ Result<NamesrvProgram> program_of(const Options& o) {
   out.namesrv.listen_port = o.port.value_or(out.namesrv.listen_port);
   if (!o.host.empty()) {
     out.namesrv.listen_host = o.host;
+  }
+  if (!o.kv_config.empty()) {
+    out.namesrv.kv_config_path = o.kv_config;
   }
   out.log.level = logging::level_of(o.log_level).value_or(out.log.level);
   return out;
@@ -89,6 +93,7 @@ int main(int argc, char** argv) {
   app.add_option("--config,-c", options.file, "Configuration file (`tenon config print namesrv`)");
   app.add_option("--port,-p", options.port, "Port, 0: any");
   app.add_option("--host", options.host, "Address to listen on");
+  app.add_option("--kv-config", options.kv_config, "File of the key-value configuration");
   app.add_option("--log-level", options.log_level, "trace, debug, info, warn, error, critical, off")
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "critical", "off"}));
   app.set_version_flag("--version", kVersion);

@@ -116,6 +116,7 @@ void Printer::comment(std::string_view text) {
 
 void Printer::heading(std::string_view text) {
   comment(text);
+  text_ += "\n";
 }
 
 std::string Printer::path_of(std::string_view name) const {

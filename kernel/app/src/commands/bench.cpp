@@ -12,6 +12,10 @@ void add_bench(CLI::App& app, Context& context) {
   add_bench_consume(*bench, context);
 }
 
+std::string bench_topic(std::size_t size) {
+  return fmt::format("TenonBench_{}", size);
+}
+
 Usage::Usage(pid_t broker)
     : broker_(broker) {
   if (const auto own = process_stats()) {

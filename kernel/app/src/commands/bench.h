@@ -4,6 +4,7 @@
 #include "commands/context.h"
 #include "support/process_stats.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -13,6 +14,9 @@ namespace tenon::app {
 
 void add_bench_send(CLI::App& bench, Context& context);
 void add_bench_consume(CLI::App& bench, Context& context);
+
+/// Topic of messages of one size, so that runs of several sizes do not mix.
+std::string bench_topic(std::size_t size);
 
 /// CPU time and memory of this process and of a broker on the same machine, between construction and
 /// stop(). Thread: one.

@@ -20,12 +20,14 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 struct BenchConsume {
-  std::string topic = "TenonBench";
+  std::string topic{};  ///< empty: "TenonBench_<size>"
   std::string group{};
   std::size_t consumers = 1;
   std::size_t threads = 1;
   std::size_t io_threads = 1;
   std::size_t batch = 32;
+  std::size_t window = 32;
+  std::size_t size = 1024;
   std::uint64_t count = 200'000;
   std::string idle_timeout = "10s";
   pid_t broker_pid = 0;
@@ -88,7 +90,7 @@ int report(const Context& context, const BenchConsume& o, const Tally& tally, co
   const double mb = static_cast<double>(tally.bytes.load()) / seconds / 1e6;
   if (context.json) {
     Json json;
-    json.begin_object().field("consumers", o.consumers).field("messages", messages);
+    json.begin_object().field("connections", o.consumers).field("messages", messages);
     json.field("bytes", tally.bytes.load()).field("seconds", seconds);
     json.field("msg_per_s", rate).field("mb_per_s", mb);
     usage.to_json(json);
@@ -111,10 +113,11 @@ int bench_consume(Context& context, const BenchConsume& o) {
   sdk::PushConsumerOptions options;
   options.group =
       o.group.empty() ? fmt::format("tenon_bench_{}_{}", ::getpid(), now_ns()) : o.group;
-  options.subscriptions[o.topic] = {};
+  options.subscriptions[o.topic.empty() ? bench_topic(o.size) : o.topic] = {};
   options.start = sdk::FromFirst{};
   options.threads = o.threads;
   options.batch_max = o.batch;
+  options.pull_batch = o.window;
   options.cached_max_messages = 20'000;
   options.cached_max_span = 65'535;
   options.drain_on_close = std::chrono::milliseconds(0);
@@ -147,12 +150,17 @@ int bench_consume(Context& context, const BenchConsume& o) {
 void add_bench_consume(CLI::App& bench, Context& context) {
   const auto o = std::make_shared<BenchConsume>();
   CLI::App* c = bench.add_subcommand("consume", "Read a topic from its first message on");
-  c->add_option("--topic,-t", o->topic, "Topic")->capture_default_str();
+  c->add_option("--topic,-t", o->topic, "Topic [TenonBench_<size>]");
+  c->add_option("--size,-s", o->size, "Which of the topics that `bench send` makes")
+      ->capture_default_str();
+  c->add_option("--window,-w", o->window, "Messages that each pull asks for")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1024));
   c->add_option("--group,-g", o->group, "Consumer group; default: a new one");
   c->add_option("--count,-n", o->count, "Messages after which to stop")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  c->add_option("--consumers", o->consumers, "Members of the group")
+  c->add_option("--connections,-c", o->consumers, "Members of the group, each with a connection")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   c->add_option("--threads", o->threads, "Listener threads of each")

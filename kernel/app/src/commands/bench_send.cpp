@@ -21,7 +21,7 @@ namespace {
 using SteadyClock = std::chrono::steady_clock;
 
 struct BenchSend {
-  std::string topic = "TenonBench";
+  std::string topic{};  ///< empty: "TenonBench_<size>"
   std::size_t connections = 4;
   std::size_t window = 32;
   std::size_t size = 1024;
@@ -166,10 +166,9 @@ int report(const Context& context,
     json.begin_object().field("connections", o.connections).field("window", o.window);
     json.field("size", o.size).field("messages", done).field("errors", run.errors.load());
     json.field("seconds", seconds).field("msg_per_s", rate).field("mb_per_s", mb);
-    json.key("latency_us").begin_object();
-    json.field("mean", run.latency_ns.mean() / 1e3);
-    json.field("p50", us(50)).field("p90", us(90)).field("p99", us(99)).field("p99_9", us(99.9));
-    json.field("max", max_us).end_object();
+    json.field("mean_us", run.latency_ns.mean() / 1e3).field("p50_us", us(50));
+    json.field("p90_us", us(90)).field("p99_us", us(99)).field("p999_us", us(99.9));
+    json.field("max_us", max_us);
     usage.to_json(json);
     if (!run.first_error.empty()) {
       json.field("error", run.first_error);
@@ -236,7 +235,8 @@ sdk::Result<void> make_topic(sdk::Client& client, const BenchSend& o) {
   return admin->create_topic(brokers->front().cluster, o.topic, o.queues);
 }
 
-int bench_send(Context& context, const BenchSend& o) {
+int bench_send(Context& context, BenchSend& o) {
+  o.topic = o.topic.empty() ? bench_topic(o.size) : o.topic;
   sdk::ClientOptions client_options;
   client_options.connections_per_broker = o.connections;
   client_options.io_threads = o.io_threads;
@@ -285,7 +285,7 @@ int bench_send(Context& context, const BenchSend& o) {
 void add_bench_send(CLI::App& bench, Context& context) {
   const auto o = std::make_shared<BenchSend>();
   CLI::App* c = bench.add_subcommand("send", "Send messages with a constant number in flight");
-  c->add_option("--topic,-t", o->topic, "Topic; made if it does not exist")->capture_default_str();
+  c->add_option("--topic,-t", o->topic, "Topic; made if it does not exist [TenonBench_<size>]");
   c->add_option("--queues", o->queues, "Queues of a topic that is made")
       ->capture_default_str()
       ->check(CLI::Range(1, 1024));

@@ -51,7 +51,8 @@ int print(const Context& context, const ConfigCommand& o) {
     describe(printer, defaults);
     return print_json(printer.entries());
   }
-  std::string text = o.which == "broker" ? broker_example() : namesrv_example();
+  std::string text =
+      o.which == "broker" ? broker_example(*host::PluginRegistry::create({})) : namesrv_example();
   text.pop_back();  // print_line ends it
   return print_line(text);
 }

@@ -7,6 +7,10 @@ namespace {
 
 using broker::BrokerConfig;
 
+// A new member changes this number: give it a key below, print configs/broker.toml anew, and change
+// the number.
+static_assert(sizeof(BrokerConfig) == 536, "every member of BrokerConfig needs a key");
+
 void describe_identity(config::Visitor& v, BrokerConfig& c) {
   v.key("cluster", &c.cluster, {.doc = "Name of the cluster.", .rocketmq = "brokerClusterName"});
   v.key("name",

@@ -5,18 +5,36 @@
 #include "tenon/config/printer.h"
 #include "tenon/config/reader.h"
 
+#include <fmt/format.h>
+
 namespace tenon::app {
+namespace {
+
+/// A default as a plug-in's descriptor writes it, as TOML: what is no number, word of truth, array or
+/// table is a string.
+std::string toml_value(const std::string& text) {
+  const bool number = !text.empty() && text.find_first_not_of("0123456789.-") == std::string::npos;
+  const bool other = text == "true" || text == "false" || text.starts_with('"') ||
+                     text.starts_with('[') || text.starts_with('{');
+  return number || other ? text : config::quote_toml(text);
+}
+
+}  // namespace
 
 broker::PluginSlots BrokerProgram::slots() const {
+  const auto slot = [](const config::Slot& s) {
+    const bool given = std::holds_alternative<ConfigNode::Table>(s.options.value);
+    return broker::PluginSlot{s.id_or_path(), given ? &s.options : nullptr};
+  };
   broker::PluginSlots out;
-  out.storage = {storage.id_or_path(), &storage.options};
+  out.storage = slot(storage);
   for (const config::Slot& filter : filters) {
-    out.filters.push_back({filter.id_or_path(), &filter.options});
+    out.filters.push_back(slot(filter));
   }
   return out;
 }
 
-void describe(config::Visitor& v, BrokerProgram& c) {
+void describe(config::Visitor& v, BrokerProgram& c, std::string_view storage_options) {
   describe(v, c.broker);
   describe(v, c.log);
   describe(v, c.plugins);
@@ -24,7 +42,8 @@ void describe(config::Visitor& v, BrokerProgram& c) {
          c.storage,
          {.doc = "Where messages are kept. `tenon plugin list` shows what there is, `tenon plugin "
                  "describe ID` the options, which go to [storage.options]. Instead of plugin: path "
-                 "= \"/file.tenon.so\". name is for logs."});
+                 "= \"/file.tenon.so\". name is for logs.",
+          .options_example = storage_options});
   v.slots("filter",
           c.filters,
           {.doc = "How subscriptions are evaluated: one [[filter]] for each kind of expression. A "
@@ -42,14 +61,22 @@ Result<BrokerProgram> read_broker_program(const ConfigNode& root) {
   return out;
 }
 
-std::string broker_example() {
+std::string broker_example(host::PluginRegistry& registry) {
   BrokerProgram defaults;
+  std::string options;
+  if (const auto info = registry.describe(defaults.storage.plugin)) {
+    options = "[storage.options]\n";
+    for (const auto& key : info.value().keys) {
+      options += fmt::format("{} = {}  # {}\n", key.name, toml_value(key.default_text), key.doc);
+    }
+    options.pop_back();
+  }
   config::Printer printer;
   printer.heading(
       "Configuration of tenon-broker: every key with its default. A file needs only what differs. "
       "Printed by `tenon config print broker`; check a file with `tenon config check broker "
       "FILE`.");
-  describe(printer, defaults);
+  describe(printer, defaults, options);
   return printer.text();
 }
 

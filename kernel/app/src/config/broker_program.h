@@ -7,9 +7,11 @@
 #include "tenon/broker/broker.h"
 #include "tenon/broker/config.h"
 #include "tenon/config/slot.h"
+#include "tenon/host/plugin_registry.h"
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tenon::app {
@@ -25,12 +27,14 @@ struct BrokerProgram {
   broker::PluginSlots slots() const;
 };
 
-void describe(config::Visitor& v, BrokerProgram& c);
+/// @param storage_options  lines that the example shows below [storage]
+void describe(config::Visitor& v, BrokerProgram& c, std::string_view storage_options = {});
 
 /// @return kInvalid with all problems of the file, one line each
 Result<BrokerProgram> read_broker_program(const ConfigNode& root);
 
-/// The example file with every key.
-std::string broker_example();
+/// The example file with every key, the options of the default storage plug-in included if the
+/// registry finds it.
+std::string broker_example(host::PluginRegistry& registry);
 
 }  // namespace tenon::app
