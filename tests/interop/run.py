@@ -4,9 +4,11 @@
 Needs the release build (build/release/bin, or TENON_BIN); see README.md next to this file.
 """
 import argparse
+import os
+import signal
 import sys
 
-from lib import runner
+from lib import cluster, runner
 from cases import admin, clients, faults, namesrv, sdk, store  # noqa: F401 (they register their tests)
 
 
@@ -23,6 +25,13 @@ def main():
         for c in runner.CASES:
             print(c.name + ("" if c.java_too else "  (Tenon only)") + f"  {(c.function.__doc__ or '').splitlines()[0] if c.function.__doc__ else ''}")
         return 0
+
+    def broken_off(*_):
+        print("broken off", flush=True)
+        cluster.end_everything()
+        os._exit(130)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, broken_off)
     return runner.Runner(a.against, a.names, a.keep, a.no_skip, a.jobs).run()
 
 

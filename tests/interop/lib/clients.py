@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from .cluster import HERE, ROOT
+from .cluster import HERE, ROOT, live
 
 OUT = os.path.join(ROOT, "build", "interop")
 SOURCES = os.path.join(HERE, "clients")
@@ -125,6 +125,7 @@ class Run:
             timer.daemon = True
             timer.start()
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors, env=env, cwd=folder)
+        live.add(self)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -178,6 +179,7 @@ class Run:
             self.kill()
             raise AssertionError(f"{self.name}: did not end within {seconds} s; {self.describe()}")
         self.reader.join(10)
+        live.discard(self)
         return code
 
     def stop(self, seconds=30):
@@ -186,6 +188,7 @@ class Run:
         return self.wait(seconds)
 
     def kill(self):
+        live.discard(self)
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()

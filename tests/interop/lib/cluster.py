@@ -11,6 +11,16 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BIN = os.environ.get("TENON_BIN", os.path.join(ROOT, "build", "release", "bin"))
 _used = set()
+live = set()  # what runs outside of this process tree or must not outlive it; see end_everything()
+
+
+def end_everything():
+    """For a run that is broken off: kills whatever is still there."""
+    for thing in list(live):
+        try:
+            thing.kill()
+        except Exception as e:
+            print(f"could not end {thing}: {e}")
 
 
 def free_port(neighbours=(0,)):
@@ -64,6 +74,7 @@ class Process:
         self.output = open(log, "ab")
         self.begin = os.path.getsize(log)
         self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT, env=env)
+        live.add(self)
         t0 = time.monotonic()
         try:
             while ready and not ready():
@@ -87,6 +98,7 @@ class Process:
             return f.read().decode(errors="replace")
 
     def stop(self, seconds=20):
+        live.discard(self)
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
@@ -98,6 +110,7 @@ class Process:
         assert self.process.returncode in (0, -signal.SIGTERM), f"ended with {self.process.returncode}: {self.text()[-2000:]}"
 
     def kill(self):
+        live.discard(self)
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
@@ -184,6 +197,15 @@ class Java:
         return done.stdout
 
     def start(self):
+        live.add(self)
+        try:
+            self._begin()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def _begin(self):
         self._script("start", str(self.namesrv_port), str(self.broker_port), *self.settings)
         if self.namesrv_port:  # the broker registers before it listens, but not necessarily before the script returns
             from . import remoting
@@ -191,10 +213,10 @@ class Java:
             def registered():
                 with remoting.Client(self.namesrv) as c:
                     return c.route("TBW102")
-            wait_for("registration of the Java broker", registered)
-        return self
+            wait_for("registration of the Java broker", registered, 60)
 
     def stop(self):
+        live.discard(self)
         self._script("stop")
 
     def kill(self):
