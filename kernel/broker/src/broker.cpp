@@ -31,7 +31,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFlushScan{50};
 constexpr milliseconds kSamplePeriod{1'000};
-constexpr milliseconds kExpireScan{10'000};
+constexpr std::int64_t kExpireScanMaxMs = 10'000;
+constexpr std::int64_t kExpireScansPerLife = 12;
 constexpr std::uint16_t kFastPortDistance = 2;
 
 class BrokerImpl final : public Broker {
@@ -61,6 +62,9 @@ class BrokerImpl final : public Broker {
   Result<> open_filters(host::PluginRegistry& registry, const PluginSlots& slots);
   Result<> open_store(host::PluginRegistry& registry, const PluginSlots& slots);
   Result<> open_ports();
+  Result<> listen(std::unique_ptr<net::Server>& server,
+                  const net::Server::Options& options,
+                  PortHandler& handler);
   void build_services();
   void start_timers();
   void persist_soon();
@@ -175,6 +179,26 @@ Result<> BrokerImpl::open_store(host::PluginRegistry& registry, const PluginSlot
   return log_->activate();
 }
 
+Result<> BrokerImpl::listen(std::unique_ptr<net::Server>& server,
+                            const net::Server::Options& options,
+                            PortHandler& handler) {
+  auto listening = net::Server::listen(*pool_, options, handler);
+  if (listening.has_error()) {
+    Error error = std::move(listening).error();
+    if (error.code == Errc::kConflict) {
+      error.detail += fmt::format(
+          "; stop what listens on port {} (another broker?) or choose another listen_port, whose "
+          "neighbour two below must be free too",
+          options.port);
+    } else if (error.code == Errc::kDenied) {
+      error.detail += "; choose a listen_port above 1023";
+    }
+    return error;
+  }
+  server = std::move(listening).value();
+  return ok();
+}
+
 Result<> BrokerImpl::open_ports() {
   net::Server::Options options;
   options.host = config_.listen_host;
@@ -183,19 +207,19 @@ Result<> BrokerImpl::open_ports() {
   options.limits.frame_max_bytes = config_.frame_max_bytes;
   options.limits.idle_timeout = milliseconds(config_.idle_connection_ms);
   if (config_.port == 0) {
-    TENON_TRY(main_server_, net::Server::listen(*pool_, options, main_handler_));
+    TENON_TRY(listen(main_server_, options, main_handler_));
     config_.port = main_server_->port();
     config_.fast_port = false;
   }
   TENON_TRY(advertised_, advertise(config_, config_.port));
   build_services();
   if (main_server_ == nullptr) {
-    TENON_TRY(main_server_, net::Server::listen(*pool_, options, main_handler_));
+    TENON_TRY(listen(main_server_, options, main_handler_));
   }
   if (config_.fast_port && config_.port > kFastPortDistance) {
     // Trap: a pull on this port is an unknown request (broker §1.2).
     options.port = static_cast<std::uint16_t>(config_.port - kFastPortDistance);
-    TENON_TRY(fast_server_, net::Server::listen(*pool_, options, fast_handler_));
+    TENON_TRY(listen(fast_server_, options, fast_handler_));
   }
   return ok();
 }
@@ -234,7 +258,9 @@ void BrokerImpl::every_on_worker(milliseconds period, Fn fn) {
 
 void BrokerImpl::start_timers() {
   every_on_worker(milliseconds(config_.flush_consumer_offset_ms), [this] { persist_tables(); });
-  every_on_worker(kExpireScan, [this] { expire_clients(); });
+  every_on_worker(milliseconds(std::clamp<std::int64_t>(
+                      config_.channel_expired_ms / kExpireScansPerLife, 1, kExpireScanMaxMs)),
+                  [this] { expire_clients(); });
   pool_->at(0).every(kSamplePeriod, [this] { sample(); });
   if (config_.sync_flush) {
     pool_->at(0).every(kFlushScan, [this] { flush_waiters_.expire(clock_.mono_ns()); });

@@ -1,0 +1,214 @@
+// Membership, notices, locks and committed offsets over real connections.
+#include "broker_harness.h"
+#include "client/queue_locks.h"
+
+#include "tenon/base/endian.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+
+using namespace tenon;
+using namespace tenon::broker;
+using namespace tenon::broker::test;
+using namespace std::chrono_literals;
+using C = proto::RequestCode;
+
+namespace {
+
+proto::Command members(std::string_view group) {
+  proto::Command c;
+  c.code = C::kGetConsumerListByGroup;
+  c.set("consumerGroup", group);
+  return c;
+}
+
+void check_notice(Client& client, std::string_view group) {
+  const auto notice = client.notice(10s);
+  REQUIRE(notice.has_value());
+  CHECK(notice->code == C::kNotifyConsumerIdsChanged);
+  CHECK(text_field(*notice, "consumerGroup") == group);
+  CHECK((notice->flag & proto::kFlagOneway) != 0);
+}
+
+}  // namespace
+
+TEST_SUITE("broker/clients") {
+  TEST_CASE("all members hear of a new one, the new one first of all") {
+    TestBroker b;
+    Client first(b.port());
+    CHECK(first.call(members("CG")).code == 1);
+    REQUIRE(first.call(heartbeat_command(consumer_beat("A", "CG", "T"))).code == 0);
+    check_notice(first, "CG");
+    // The same again changes nothing.
+    REQUIRE(first.call(heartbeat_command(consumer_beat("A", "CG", "T"))).code == 0);
+    CHECK_FALSE(first.notice(0ms).has_value());
+
+    Client second(b.port());
+    const auto opaque = second.send(heartbeat_command(consumer_beat("B", "CG", "T")));
+    check_notice(second, "CG");
+    check_notice(first, "CG");
+    CHECK(second.receive(opaque).code == 0);
+    auto ids = proto::decode_consumer_ids(first.call(members("CG")).body);
+    REQUIRE(ids.has_value());
+    std::sort(ids.value().begin(), ids.value().end());
+    CHECK(ids.value() == std::vector<std::string>{"A", "B"});
+
+    SUBCASE("unregistering tells the rest") {
+      proto::Command bye;
+      bye.code = C::kUnregisterClient;
+      bye.set("clientID", "B").set("consumerGroup", "CG");
+      CHECK(second.call(bye).code == 0);
+      check_notice(first, "CG");
+      CHECK(proto::decode_consumer_ids(first.call(members("CG")).body).value().size() == 1);
+    }
+    SUBCASE("another topic set tells everybody") {
+      REQUIRE(second.call(heartbeat_command(consumer_beat("B", "CG", "Other"))).code == 0);
+      check_notice(first, "CG");
+      check_notice(second, "CG");
+    }
+  }
+
+  TEST_CASE("a lost connection leaves all its groups") {
+    TestBroker b;
+    Client first(b.port());
+    REQUIRE(first.call(heartbeat_command(consumer_beat("A", "CG", "T"))).code == 0);
+    check_notice(first, "CG");
+    {
+      Client second(b.port());
+      REQUIRE(second.call(heartbeat_command(consumer_beat("B", "CG", "T"))).code == 0);
+      check_notice(first, "CG");
+    }
+    check_notice(first, "CG");
+    CHECK(proto::decode_consumer_ids(first.call(members("CG")).body).value() ==
+          std::vector<std::string>{"A"});
+  }
+
+  TEST_CASE("a heartbeat creates the group and its retry topic") {
+    TestBroker b;
+    Client c(b.port());
+    REQUIRE(c.call(heartbeat_command(consumer_beat("A", "CG", "T"))).code == 0);
+    proto::Command get;
+    get.code = C::kGetTopicConfig;
+    get.set("topic", "%RETRY%CG");
+    const auto topic = c.call(get);
+    CHECK(topic.code == 0);
+    CHECK(topic.body.find("\"readQueueNums\":1,") != std::string::npos);
+    proto::Command broken;
+    broken.code = C::kHeartBeat;
+    broken.body = "{not json";
+    CHECK(c.call(broken).code == 1);
+  }
+
+  TEST_CASE("connections of consumers and producers for tools") {
+    TestBroker b;
+    Client c(b.port());
+    proto::Command consumers;
+    consumers.code = C::kGetConsumerConnectionList;
+    consumers.set("consumerGroup", "CG");
+    proto::Command producers;
+    producers.code = C::kGetProducerConnectionList;
+    producers.set("producerGroup", "PG");
+    CHECK(c.call(consumers).code == 206);
+    CHECK(c.call(producers).code == 1);
+    auto beat = consumer_beat("A", "CG", "T", "x || y");
+    beat.producer_groups = {"PG"};
+    REQUIRE(c.call(heartbeat_command(beat)).code == 0);
+    const auto r = c.call(consumers);
+    CHECK(r.code == 0);
+    CHECK(r.body.find("\"clientId\":\"A\"") != std::string::npos);
+    CHECK(r.body.find("\"consumeType\":\"CONSUME_PASSIVELY\"") != std::string::npos);
+    CHECK(r.body.find("\"subString\":\"x || y\"") != std::string::npos);
+    CHECK(c.call(producers).body.find("\"clientId\":\"A\"") != std::string::npos);
+  }
+
+  TEST_CASE("locks: owner renews, others wait for unlock or sixty seconds") {
+    QueueLocks locks(60'000);
+    const proto::MessageQueue q{"T", "b", 0};
+    proto::LockRequest a{"g", "A", {q}};
+    proto::LockRequest b{"g", "B", {q}};
+    CHECK(locks.lock(a, 1'000).size() == 1);
+    CHECK(locks.lock(b, 1'000).empty());
+    CHECK(locks.lock(a, 50'000).size() == 1);
+    CHECK(locks.lock(b, 110'000).empty());  // exactly 60 s: not expired
+    CHECK(locks.lock(b, 110'001).size() == 1);
+    locks.unlock(a);  // not the owner
+    CHECK(locks.lock(a, 110'002).empty());
+    locks.unlock(b);
+    CHECK(locks.lock(a, 110'003).size() == 1);
+    CHECK(locks.lock({"other", "B", {q}}, 110'003).size() == 1);  // per group
+  }
+
+  TEST_CASE("locks over the wire") {
+    TestBroker b;
+    Client c(b.port());
+    proto::Command lock;
+    lock.code = C::kLockBatchMq;
+    lock.body = proto::encode(proto::LockRequest{"g", "A", {{"T", "broker-t", 0}}});
+    const auto r = c.call(lock);
+    CHECK(r.code == 0);
+    CHECK(proto::decode_lock_answer(r.body).value().size() == 1);
+    lock.code = C::kUnlockBatchMq;
+    CHECK(c.call(lock).code == 0);
+  }
+
+  TEST_CASE("committed offsets: unknown ones start at 0 on a young topic") {
+    TestBroker b;
+    Client c(b.port());
+    proto::Command query;
+    query.code = C::kQueryConsumerOffset;
+    query.set("consumerGroup", "CG").set("topic", "T").set("queueId", std::int64_t{0});
+    const auto unknown_topic = c.call(query);
+    CHECK(unknown_topic.code == 0);
+    CHECK(long_field(unknown_topic, "offset") == 0);
+    auto strict = query;
+    strict.set("setZeroIfNotFound", "false");
+    const auto truth = c.call(strict);
+    CHECK(truth.code == 22);
+    CHECK(truth.remark == "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first");
+    proto::Command update;
+    update.code = C::kUpdateConsumerOffset;
+    update.set("consumerGroup", "CG").set("topic", "T").set("queueId", std::int64_t{0});
+    update.set("commitOffset", std::int64_t{42});
+    CHECK(c.call(update).code == 0);
+    CHECK(long_field(c.call(query), "offset") == 42);
+    proto::Command all;
+    all.code = C::kGetAllConsumerOffset;
+    CHECK(c.call(all).body.find("\"T@CG\":{0:42}") != std::string::npos);
+  }
+
+  TEST_CASE("a cold queue answers 22 to a new group") {
+    BrokerConfig config = test_config("");
+    config.memory_bytes = 100 * 1000;
+    TestBroker b(config);
+    Client c(b.port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    REQUIRE(c.call(send_command({.queue_id = 1, .body = std::string(100'000, 'x')})).code == 0);
+    proto::Command query;
+    query.code = C::kQueryConsumerOffset;
+    query.set("consumerGroup", "CG").set("topic", "T").set("queueId", std::int64_t{0});
+    CHECK(c.call(query).code == 22);
+    REQUIRE(c.call(send_command({.queue_id = 2})).code == 0);
+    query.fields.back().second = "2";
+    CHECK(c.call(query).code == 0);
+  }
+
+  TEST_CASE("clients without a heartbeat are dropped, closed, and the rest hears of it") {
+    ManualClock clock;
+    BrokerConfig config = test_config("");
+    config.channel_expired_ms = 1'200;  // scanned twelve times in that
+    TestBroker b(config, &clock);
+    Client silent(b.port());
+    Client alive(b.port());
+    REQUIRE(silent.call(heartbeat_command(consumer_beat("A", "CG", "T"))).code == 0);
+    clock.advance_ms(1'000);
+    REQUIRE(alive.call(heartbeat_command(consumer_beat("B", "CG", "T"))).code == 0);
+    check_notice(alive, "CG");
+    clock.advance_ms(201);
+    CHECK(silent.closed_by_server(10s));
+    check_notice(alive, "CG");
+    CHECK(proto::decode_consumer_ids(alive.call(members("CG")).body).value() ==
+          std::vector<std::string>{"B"});
+  }
+}

@@ -1,0 +1,153 @@
+// Delay levels and send-back over a real broker.
+#include "broker_harness.h"
+
+#include "tenon/base/endian.h"
+#include "tenon/proto/properties.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+using namespace tenon;
+using namespace tenon::broker;
+using namespace tenon::broker::test;
+using C = proto::RequestCode;
+
+namespace {
+
+proto::Command send_back(std::int64_t offset, std::int32_t level, std::string_view group = "CG") {
+  proto::Command c;
+  c.code = C::kConsumerSendMsgBack;
+  c.set("offset", offset).set("group", group).set("delayLevel", std::int64_t{level});
+  c.set("originTopic", "T").set("unitMode", "false").set("maxReconsumeTimes", std::int64_t{16});
+  return c;
+}
+
+proto::MessageView first(const proto::Command& pulled) {
+  const auto messages = messages_of(pulled);
+  REQUIRE(messages.size() == 1);
+  return messages[0];
+}
+
+}  // namespace
+
+TEST_SUITE("broker/delay") {
+  TEST_CASE("a delayed message appears in its topic when its time has come, not before") {
+    ManualClock clock;
+    BrokerConfig config = test_config("");
+    TestBroker b(config, &clock);
+    Client c(b.port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    const auto sent = c.call(send_command({.queue_id = 2,
+                                           .body = "later",
+                                           .properties = "DELAY\x01"
+                                                         "3\x02TAGS\x01t"}));
+    REQUIRE(sent.code == 0);
+    CHECK(long_field(sent, "queueId") == 2);  // the requested one, not the level's
+    clock.advance_ms(9'999);
+    CHECK(c.call(pull_command({.queue_id = 2, .sys_flag = 6, .suspend_ms = 150})).code == 19);
+    clock.advance_ms(1);
+    const auto pulled = c.call(
+        pull_command({.queue_id = 2, .sys_flag = 6, .suspend_ms = 20'000, .subscription = "t"}));
+    REQUIRE(pulled.code == 0);
+    const auto m = first(pulled);
+    CHECK(m.topic == "T");
+    CHECK(m.queue_id == 2);
+    CHECK(as_text(m.body) == "later");
+    // Trap: these stay in the stored text (spec broker §12.2).
+    CHECK(proto::find_property(m.properties, "DELAY") == "3");
+    CHECK(proto::find_property(m.properties, "REAL_TOPIC") == "T");
+    CHECK(proto::find_property(m.properties, "REAL_QID") == "2");
+    proto::Command offsets;
+    offsets.code = C::kGetAllDelayOffset;
+    CHECK(c.call(offsets).body == "{\"offsetTable\":{3:1}}");
+  }
+
+  TEST_CASE("a level beyond the last one is the last one") {
+    ManualClock clock;
+    BrokerConfig config = test_config("");
+    config.message_delay_level = "1s 2s";
+    TestBroker b(config, &clock);
+    Client c(b.port());
+    REQUIRE(c.call(send_command({.properties = "DELAY\x01"
+                                               "99"}))
+                .code == 0);
+    clock.advance_ms(2'000);
+    CHECK(c.call(pull_command({.sys_flag = 6, .suspend_ms = 20'000})).code == 0);
+  }
+
+  TEST_CASE("delayed messages survive a restart") {
+    auto folder = std::make_shared<TempFolder>();
+    BrokerConfig config = test_config(folder->path());
+    {
+      TestBroker b(folder);
+      Client c(b.port());
+      REQUIRE(c.call(send_command({.body = "x",
+                                   .properties = "DELAY\x01"
+                                                 "1"}))
+                  .code == 0);
+    }
+    TestBroker b(folder);
+    Client c(b.port());
+    const auto pulled = c.call(pull_command({.sys_flag = 6, .suspend_ms = 9'000}));
+    REQUIRE(pulled.code == 0);
+    CHECK(as_text(first(pulled).body) == "x");
+  }
+
+  TEST_CASE("a message sent back comes again through the retry topic, then as a dead letter") {
+    ManualClock clock;
+    BrokerConfig config = test_config("");
+    TestBroker b(config, &clock);
+    Client c(b.port());
+    const auto sent = c.call(send_command({.body = "again", .properties = "TAGS\x01t"}));
+    REQUIRE(sent.code == 0);
+    const auto id = proto::parse_offset_message_id(text_field(sent, "msgId")).value();
+    REQUIRE(c.call(send_back(id.phys_offset, 0)).code == 0);
+    clock.advance_ms(10'000);  // level 3 + 0 reconsumptions
+    const auto pulled =
+        c.call(pull_command({.topic = "%RETRY%CG", .sys_flag = 6, .suspend_ms = 20'000}));
+    REQUIRE(pulled.code == 0);
+    const auto m = first(pulled);
+    CHECK(m.reconsume_times == 1);
+    CHECK(as_text(m.body) == "again");
+    CHECK(proto::find_property(m.properties, "RETRY_TOPIC") == "T");
+    CHECK(proto::find_property(m.properties, "ORIGIN_MESSAGE_ID") == text_field(sent, "msgId"));
+    CHECK(proto::find_property(m.properties, "TAGS") == "t");
+
+    // A negative level goes to the dead letters at once.
+    REQUIRE(c.call(send_back(m.phys_offset, -1)).code == 0);
+    const auto dead = c.call(pull_command({.topic = "%DLQ%CG"}));
+    REQUIRE(dead.code == 0);
+    CHECK(first(dead).reconsume_times == 2);
+    CHECK(proto::find_property(first(dead).properties, "ORIGIN_MESSAGE_ID") ==
+          text_field(sent, "msgId"));
+  }
+
+  TEST_CASE("send-back of nothing, and of a group without retries") {
+    TestBroker b;
+    Client c(b.port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    const auto wrong = c.call(send_back(123'456, 0));
+    CHECK(wrong.code == 1);
+    CHECK(wrong.remark == "look message by offset failed, 123456");
+    proto::SubscriptionGroupConfig g;
+    g.name = "NoRetry";
+    g.retry_queue_count = 0;
+    proto::Command update;
+    update.code = C::kUpdateAndCreateSubscriptiongroup;
+    update.body = proto::encode(g);
+    REQUIRE(c.call(update).code == 0);
+    CHECK(c.call(send_back(0, 0, "NoRetry")).code == 0);
+    CHECK(c.call(pull_command({.topic = "%RETRY%NoRetry"})).code == 17);
+  }
+
+  TEST_CASE("an illegal delay is refused, never lost") {
+    TestBroker b;
+    Client c(b.port());
+    CHECK(c.call(send_command({.properties = "DELAY\x01x"})).code == 1);
+    CHECK(c.call(send_command({.properties = "DELAY\x01"
+                                             "0"}))
+              .code == 0);
+    CHECK(c.call(pull_command({})).code == 0);
+  }
+}
