@@ -35,11 +35,12 @@ expect() {
   grep -Eq -- "$pattern" <<<"$output" || fail "$*: no \"$pattern\" in: $output"
 }
 
-# json COMMAND…: standard output is one line of JSON for each line; kept in $json
+# json ARGUMENTS…: of the tool; standard output is JSON, one object or array a line; kept in $json
 json() {
-  json=$(timeout 60 "$@" --json 2>"$work/stderr" </dev/null) || fail "$* failed: $json $(cat "$work/stderr")"
+  json=$(timeout 60 "$bin/tenon" --namesrv "${namesrv:-127.0.0.1:1}" "$@" --json 2>"$work/stderr" </dev/null) ||
+    fail "tenon $* failed: $json $(cat "$work/stderr")"
   if command -v python3 >/dev/null; then
-    python3 -c 'import json,sys; [json.loads(l) for l in sys.stdin]' <<<"$json" || fail "$*: not JSON: $json"
+    python3 -c 'import json,sys; [json.loads(l) for l in sys.stdin]' <<<"$json" 2>/dev/null || fail "tenon $*: not JSON: $json"
   fi
 }
 
@@ -64,8 +65,6 @@ stop() {
   [ $got = 0 ] || fail "process ended with $got after SIGTERM"
 }
 
-tenon() { timeout 60 "$bin/tenon" --namesrv "$namesrv" "$@"; }
-
 echo "== help, version, usage"
 expect 0 'dev .*start|Start a name server' "$bin/tenon" --help
 expect 0 '^[0-9]+\.[0-9]+\.[0-9]+' "$bin/tenon" --version
@@ -73,7 +72,8 @@ expect 0 '^[0-9]+\.[0-9]+\.[0-9]+' "$bin/tenon-broker" --version
 expect 0 '^[0-9]+\.[0-9]+\.[0-9]+' "$bin/tenon-namesrv" --version
 expect 0 'Queues on each broker' "$bin/tenon" topic create --help
 expect 2 '.' "$bin/tenon"
-expect 2 'frobnicate' "$bin/tenon" frobnicate
+expect 2 'no command "frobnicate"' "$bin/tenon" frobnicate
+expect 2 'no command "topci", did you mean "topic"' "$bin/tenon" --namesrv x:1 topci list
 expect 2 'topic' "$bin/tenon" send --body x
 expect 2 'port' "$bin/tenon" dev --broker-port 70000
 expect 2 'not a duration' "$bin/tenon" send --topic T --body x --timeout 5
@@ -99,16 +99,16 @@ broker=$(value broker)
 
 echo "== topics"
 expect 0 'topic Orders with 3 queues' "$bin/tenon" --namesrv "$namesrv" topic create Orders --queues 3
-json tenon topic list
+json topic list
 grep -q '"Orders"' <<<"$json" || fail "topic list: $json"
-json tenon topic route Orders
+json topic route Orders
 [ "$(value write_queues)" = 3 ] || fail "route: $json"
 grep -q "\"$broker\"" <<<"$json" || fail "route without $broker: $json"
 expect 1 'tenon: ' "$bin/tenon" --namesrv "$namesrv" topic route NoSuchTopic
 expect 1 'tenon: ' "$bin/tenon" --namesrv "$namesrv" topic create 'bad name'
 
 echo "== send, consume, query"
-json tenon send --topic Orders --body 'first Ü' --tag created --key o-17 --property colour=red
+json send --topic Orders --body 'first Ü' --tag created --key o-17 --property colour=red
 id=$(value id)
 offset_id=$(value offset_id)
 [ "$(value status)" = OK ] || [ "$(value status)" = SEND_OK ] || fail "send: $json"
@@ -116,31 +116,31 @@ expect 0 'offset=.* id=' "$bin/tenon" --namesrv "$namesrv" send --topic Orders -
 printf 'from a file' >"$work/body"
 expect 0 'id=' "$bin/tenon" --namesrv "$namesrv" send --topic Orders --file "$work/body" --tag other
 expect 1 'cannot be read' "$bin/tenon" --namesrv "$namesrv" send --topic Orders --file "$work/absent"
-json tenon consume --topic Orders --group g1 --count 6 --timeout 30s
+json consume --topic Orders --group g1 --count 6 --timeout 30s
 [ "$(wc -l <<<"$json")" = 6 ] || fail "consumed: $json"
 grep -q '"body":"first Ü"' <<<"$json" || fail "body: $json"
 grep -q '"colour":"red"' <<<"$json" || fail "property: $json"
-json tenon consume --topic Orders --group g2 --filter 'created || other' --count 2 --timeout 30s
+json consume --topic Orders --group g2 --filter 'created || other' --count 2 --timeout 30s
 grep -q '"from a file"' <<<"$json" || fail "filter: $json"
 expect 1 'of 1 messages within 2s' "$bin/tenon" --namesrv "$namesrv" consume --topic Orders --group g1 --count 1 --timeout 2s
-json tenon query key Orders o-17
+json query key Orders o-17
 grep -q "\"id\":\"$id\"" <<<"$json" || fail "query key: $json"
-json tenon query id "$offset_id"
+json query id "$offset_id"
 grep -q "\"id\":\"$id\"" <<<"$json" || fail "query id: $json"
 expect 0 "$id" "$bin/tenon" --namesrv "$namesrv" query id "$id" --topic Orders
 expect 1 'tenon: ' "$bin/tenon" --namesrv "$namesrv" query key Orders no-such-key
 
 echo "== bench"
-json tenon bench send --connections 2 --window 8 --size 100 --count 2000 --warmup 100 --broker-pid "$dev"
+json bench send --connections 2 --window 8 --size 100 --count 2000 --warmup 100 --broker-pid "$dev"
 [ "$(value messages)" = 2000 ] || fail "bench send: $json"
 [ "$(value errors)" = 0 ] || fail "bench send: $json"
 [ -n "$(value p99_us)" ] && [ -n "$(value broker_rss_anon_bytes)" ] || fail "bench send: $json"
-json tenon bench consume --size 100 --count 2000
+json bench consume --size 100 --count 2000
 [ "$(value messages)" -ge 2000 ] || fail "bench consume: $json"
 expect 1 'process 4999999' "$bin/tenon" --namesrv "$namesrv" bench send --count 10 --warmup 0 --broker-pid 4999999
 
 echo "== what is taken"
-expect 1 'broker.*lock' "$bin/tenon" dev --store "$work/store" --namesrv-port 0 --broker-port 0
+expect 1 'broker.*in use by another' "$bin/tenon" dev --store "$work/store" --namesrv-port 0 --broker-port 0
 expect 1 "name server.*${namesrv##*:}" "$bin/tenon" dev --memory --namesrv-port "${namesrv##*:}" --broker-port 0
 expect 1 "broker.*${broker##*:}" "$bin/tenon" dev --memory --namesrv-port 0 --broker-port "${broker##*:}"
 expect 1 "${namesrv##*:}" "$bin/tenon-namesrv" --host 127.0.0.1 --port "${namesrv##*:}"
@@ -154,7 +154,7 @@ wait_line "$work/dev2.out" "$dev" || { cat "$work/dev2.err"; fail "dev does not 
 grep -Eq "^serving: name server 127.0.0.1:[0-9]+, broker 127.0.0.1:[0-9]+, store $work/store, started in [0-9]+ ms$" "$work/dev2.out" ||
   fail "line: $(cat "$work/dev2.out")"
 namesrv=$(grep -oE 'name server [^,]*' "$work/dev2.out" | cut -d' ' -f3)
-json tenon query key Orders o-17
+json query key Orders o-17
 grep -q "\"id\":\"$id\"" <<<"$json" || fail "after restart: $json"
 expect 1 'of 1 messages within 2s' "$bin/tenon" --namesrv "$namesrv" consume --topic Orders --group g1 --count 1 --timeout 2s
 expect 0 'deleted' "$bin/tenon" --namesrv "$namesrv" topic delete Orders
@@ -180,7 +180,7 @@ json=$(cat "$work/dev4.out")
 namesrv=$(value namesrv)
 [ "$(value store)" = memory ] || fail "memory store: $json"
 expect 0 'id=' "$bin/tenon" --namesrv "$namesrv" send --topic Auto --body x
-json tenon consume --topic Auto --count 1 --timeout 30s
+json consume --topic Auto --count 1 --timeout 30s
 stop "$dev"
 
 echo "== separate programs without a file"
@@ -193,7 +193,7 @@ namesrv=127.0.0.1:$(grep -oE ':[0-9]+' "$work/ns.out" | head -1 | tr -d :)
 b=$!
 pids+=("$b")
 wait_line "$work/b.out" "$b" || fail "tenon-broker: $(cat "$work/b.err")"
-json tenon topic list
+json topic list
 grep -q TBW102 <<<"$json" || fail "not registered: $json"
 stop "$b"
 stop "$ns"
@@ -230,12 +230,12 @@ printf '[storage]\nplugin = "tenon.store.flie"\n' >"$work/plugin.toml"
 expect 1 'tenon.store.flie' "$bin/tenon" config check broker "$work/plugin.toml"
 printf '[[filter]]\nplugin = "tenon.filter.tag"\n[filter.options]\nwrong = 1\n' >"$work/option.toml"
 expect 1 'option.toml:4:1: tenon.filter.tag has no option wrong' "$bin/tenon" config check broker "$work/option.toml"
-json "$bin/tenon" config print broker
+json config print broker
 grep -q '"key":"broker.port"' <<<"$json" || fail "config print --json"
 
 echo "== plug-ins"
 expect 0 'tenon.store.file .*storage/1' "$bin/tenon" plugin list
-json "$bin/tenon" plugin list
+json plugin list
 expect 0 'virtual_nodes .*default 10' "$bin/tenon" plugin describe tenon.allocator.consistent-hash
 expect 0 'tenon.filter.tag' "$bin/tenon" plugin check "$bin/../plugins/tenon.filter.tag.tenon.so"
 printf 'no library' >"$work/x.tenon.so"

@@ -3,9 +3,55 @@
 #include "support/memory.h"
 #include "support/version.h"
 
-#include <csignal>
+#include "tenon/base/similar.h"
+
+#include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+/// The word where a command should stand, if it is none: "topci" of `tenon --json topci list`.
+std::string_view unknown_command(std::span<const std::string> names, int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--namesrv") {
+      ++i;
+    } else if (!word.starts_with('-')) {
+      return std::find(names.begin(), names.end(), word) == names.end() ? word : std::string_view{};
+    }
+  }
+  return {};
+}
+
+int usage_problem(const CLI::App& app, const CLI::ParseError& problem, int argc, char** argv) {
+  const std::vector<std::string> names = command_names(app);
+  const std::string_view word = unknown_command(names, argc, argv);
+  if (word.empty()) {
+    return app.exit(problem) == 0 ? tenon::app::kExitOk : tenon::app::kExitUsage;
+  }
+  std::fprintf(stderr,
+               "tenon: there is no command \"%.*s\"%s; see tenon --help\n",
+               static_cast<int>(word.size()),
+               word.data(),
+               tenon::did_you_mean(word, std::span<const std::string>(names)).c_str());
+  return tenon::app::kExitUsage;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   using namespace tenon::app;
@@ -40,7 +86,7 @@ int main(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? kExitOk : kExitUsage;
+    return usage_problem(app, problem, argc, argv);
   }
   try {
     return context.run ? context.run() : kExitUsage;
