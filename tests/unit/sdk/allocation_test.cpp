@@ -1,3 +1,4 @@
+#include "paths.h"
 #include "plugins.h"
 
 #include <doctest/doctest.h>
@@ -22,7 +23,7 @@ std::vector<Queue> queues(std::size_t n) {
 TEST_SUITE("sdk/allocation") {
   TEST_CASE("the built-in allocation equals that of the official Java client") {
     // One line per case: members, queues, colon, the owner of each queue.
-    std::ifstream in(TENON_TEST_DATA "/allocation/averagely.txt");
+    std::ifstream in(tenon::test::data_dir() + "/allocation/averagely.txt");
     REQUIRE(in.good());
     int cases = 0;
     std::string line;

@@ -1,5 +1,6 @@
 // Frames and files recorded from official clients and servers (tests/data/wire, tests/data/config).
 #include "hex.h"
+#include "paths.h"
 
 #include "tenon/base/crc32.h"
 #include "tenon/base/endian.h"
@@ -40,7 +41,8 @@ std::string read_file(const std::filesystem::path& path) {
 const std::vector<Recorded>& recorded_frames() {
   static const std::vector<Recorded> frames = [] {
     std::vector<Recorded> all;
-    for (const auto& entry : std::filesystem::directory_iterator(TENON_TEST_DATA "/wire")) {
+    for (const auto& entry :
+         std::filesystem::directory_iterator(tenon::test::data_dir() + "/wire")) {
       if (entry.path().extension() != ".jsonl") {
         continue;
       }
@@ -373,7 +375,7 @@ TEST_SUITE("proto/golden") {
       std::sort(lines.begin(), lines.end());
       return lines;
     };
-    const std::filesystem::path root(TENON_TEST_DATA "/config");
+    const std::filesystem::path root(tenon::test::data_dir() + "/config");
     for (const char* version : {"4.9.7", "5.3.3"}) {
       INFO(std::string(version));
       const std::string topics = read_file(root / version / "topics.json");

@@ -1,5 +1,6 @@
 // Store folders written by official Java brokers, served by tenon.store.file (tests/data/store).
 #include "../../../support/store_harness.h"
+#include "paths.h"
 
 #include "tenon/base/endian.h"
 
@@ -53,7 +54,7 @@ struct Golden {
     REQUIRE(std::system(command.c_str()) == 0);
   }
   static fs::path data(const std::string& name) {
-    return fs::path(TENON_TEST_DATA) / "store" / name;
+    return fs::path(tenon::test::data_dir()) / "store" / name;
   }
   fs::path root() const { return folder.path() / "store"; }
   const json::array& list(const char* key) const { return expected.at(key).as_array(); }

@@ -1,5 +1,6 @@
 #include "loaded.h"
 #include "md5.h"
+#include "paths.h"
 #include "ring.h"
 
 #include "tenon/abi/entry.h"
@@ -147,7 +148,7 @@ struct Golden {
 };
 
 Golden load_golden(const std::string& file) {
-  std::ifstream in(std::string(TENON_TEST_DATA) + "/allocation/" + file);
+  std::ifstream in(tenon::test::data_dir() + "/allocation/" + file);
   REQUIRE(in.is_open());
   Golden out;
   std::getline(in, out.header);
