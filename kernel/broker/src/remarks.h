@@ -28,11 +28,16 @@ inline constexpr std::string_view kTopicSendForbidden =
     "Sending message to topic[{}] is forbidden.";
 inline constexpr std::string_view kTopicNotExist =
     "topic[{}] not exist, apply first please!\nSee http://rocketmq.apache.org/docs/faq/ for "
-    "further "
-    "details.";
+    "further details.";
+/// PullMessageProcessor has a blank before the line end, SendMessageProcessor has none.
+inline constexpr std::string_view kPullTopicNotExist =
+    "topic[{}] not exist, apply first please! \nSee http://rocketmq.apache.org/docs/faq/ for "
+    "further details.";
 inline constexpr std::string_view kQueueIdIllegal =
     "request queueId[{}] is illegal, TopicConfig [topicName={}, readQueueNums={}, "
     "writeQueueNums={}, perm={}, topicFilterType={}, topicSysFlag={}, order={}] Producer: {}";
+inline constexpr std::string_view kBatchCut =
+    "java.nio.BufferUnderflowException, the batch ends inside a message";
 inline constexpr std::string_view kBatchTopicTooLong = "message topic length too long {}";
 inline constexpr std::string_view kMessageIllegal =
     "the message is illegal, maybe msg body or properties length not matched. msg body length "
@@ -60,7 +65,7 @@ inline constexpr std::string_view kGroupNoPermission = "subscription group no pe
 inline constexpr std::string_view kTopicPullForbidden =
     "the topic[{}] pulling message is forbidden";
 inline constexpr std::string_view kPullQueueIdIllegal =
-    "queueId[{}] is illegal, topic:[{}] topicConfig.readQueueNums:[{}] consumer:[{}]";
+    "queueId[{}] is illegal, topic:[{}] topicConfig.readQueueNums:[{}] consumer:[/{}]";
 inline constexpr std::string_view kParseSubscriptionFailed =
     "parse the consumer's subscription failed";
 inline constexpr std::string_view kGroupInfoNotExist =

@@ -137,8 +137,8 @@ def tags(ctx):
     raw_send(cluster, messages)
     wait_routed(cluster, topic)
 
-    def wanted(n):  # the Go client hashes UTF-8 bytes, not UTF-16 units: its filter for other letters than ASCII misses at the broker
-        return [m for m in messages if m.tags in ("TagA", "Aa") or (m.tags == "标签" and n != "go")]
+    def wanted(n):  # the Go client hashes UTF-8 bytes, not UTF-16 units; Java's broker trusts its hashes, ours makes them from the text
+        return [m for m in messages if m.tags in ("TagA", "Aa") or (m.tags == "标签" and (n != "go" or ctx.runner.against == "tenon"))]
     runs = {n: ctx.client(n, "consume", cluster.namesrv, group=unique("TagGroup_"), topic=topic, tag="TagA || Aa || 标签", expect=len(wanted(n)), timeout=40, quiet=1) for n in available(ctx)}
     for n, run in runs.items():
         run.wait(70)

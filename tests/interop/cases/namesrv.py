@@ -1,5 +1,6 @@
 """Our name server with Java brokers, our broker with the Java name server."""
 import json
+import re
 
 from lib import cluster as clusters
 from lib import messages as msg
@@ -59,7 +60,8 @@ def java_broker(ctx):
         run.wait(60)
         ctx.sub(version, [] if len(run.received()) == 8 else [run.describe()])
         with remoting.Client(ours.namesrv) as c:
-            info = json.loads(c.call(remoting.CLUSTER_INFO).body)
+            text = c.call(remoting.CLUSTER_INFO).body.decode()
+            info = json.loads(re.sub(r"([{,])(\d+):", r'\1"\2":', text))  # old dialect: integer keys without quotes
         names = {n for group in info["clusterAddrTable"].values() for n in group}
         ctx.sub(f"{version}-cluster-info", [] if f"java-{version}" in names and info["brokerAddrTable"][f"java-{version}"]["brokerAddrs"]["0"] == java.broker else [json.dumps(info)])
         java.stop()

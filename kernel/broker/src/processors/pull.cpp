@@ -87,7 +87,7 @@ PullProcessor::Checked PullProcessor::check(const IoState& io,
   }
   out.topic = io.find_topic(header.topic);
   if (out.topic == nullptr) {
-    return fail(Code::kTopicNotExist, fmt::format(remark::kTopicNotExist, header.topic));
+    return fail(Code::kTopicNotExist, fmt::format(remark::kPullTopicNotExist, header.topic));
   }
   if (!out.topic->readable()) {
     return fail(Code::kNoPermission, fmt::format(remark::kTopicPullForbidden, header.topic));

@@ -29,6 +29,15 @@ std::string human_time(std::int64_t ms) {
   return fmt::format("{:%Y%m%d%H%M%S}{:03d}", tm, ms % 1000);
 }
 
+/// "RW-" (PermName.perm2String).
+std::string perm_text(std::int32_t perm) {
+  std::string text = "---";
+  text[0] = (perm & proto::kPermRead) != 0 ? 'R' : '-';
+  text[1] = (perm & proto::kPermWrite) != 0 ? 'W' : '-';
+  text[2] = (perm & proto::kPermInherit) != 0 ? 'X' : '-';
+  return text;
+}
+
 }  // namespace
 
 tenon_addr to_abi(const proto::HostAddr& host) noexcept {
@@ -56,6 +65,12 @@ void SendProcessor::refuse(const Request& request,
   writer.finish();
 }
 
+void SendProcessor::fail(const Request& request, std::string_view remark) const {
+  write_reply(request.connection->out(),
+              request.command,
+              Reply::error(Code::kSystemError, std::string(remark)));
+}
+
 void SendProcessor::add(IoState& io, const Request& request, int attempt) {
   if (s_.log.page_cache_busy()) {
     write_reply(request.connection->out(),
@@ -65,7 +80,7 @@ void SendProcessor::add(IoState& io, const Request& request, int attempt) {
   }
   SendHeader header;
   if (auto parsed = parse_send_header(request.command, header); parsed.has_error()) {
-    refuse(request, Code::kSystemError, parsed.error().detail);
+    fail(request, parsed.error().detail);
     return;
   }
   Target target;
@@ -135,7 +150,7 @@ bool SendProcessor::find_topic(
                        config.name,
                        config.read_queue_count,
                        config.write_queue_count,
-                       config.perm,
+                       perm_text(config.perm),
                        config.filter_type,
                        config.sys_flag,
                        config.order,

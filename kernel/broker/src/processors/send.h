@@ -67,6 +67,8 @@ class SendProcessor {
   void create_topic_then_again(const Request& request, const SendHeader& header, int attempt);
   void create_dlq_then_again(const Request& request, std::string topic, int attempt);
 
+  /// Where Java's handler throws: code 1 without the fields of a send answer.
+  void fail(const Request& request, std::string_view remark) const;
   void refuse(const Request& request, std::int32_t code, std::string_view remark) const;
   void answer_put(const net::ConnectionPtr& connection,
                   const PendingSend& send,

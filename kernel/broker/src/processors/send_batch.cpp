@@ -62,12 +62,24 @@ proto::HostAddr from_abi(const tenon_addr& a) noexcept {
   return host;
 }
 
+bool whole_entries(std::span<const std::byte> body) noexcept {
+  proto::BatchReader reader(body);
+  proto::BatchEntry entry;
+  while (reader.next(entry)) {
+  }
+  return reader.ok();
+}
+
 }  // namespace
 
 bool SendProcessor::add_batch(IoState& io,
                               const Request& request,
                               const SendHeader& header,
                               Target& target) {
+  if (!whole_entries(request.command.body)) {
+    fail(request, remark::kBatchCut);
+    return false;
+  }
   const SendProperties outer = scan_properties(header.properties);
   tenon_record record = base_record(request, header, target);
   const bool illegal = outer.delay_level > 0 ||
