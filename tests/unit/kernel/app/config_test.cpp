@@ -1,5 +1,6 @@
 #include "config/broker_program.h"
 #include "config/namesrv_program.h"
+#include "paths.h"
 
 #include "tenon/config/printer.h"
 #include "tenon/config/toml.h"
@@ -26,7 +27,7 @@ std::string content(const std::string& name) {
 
 std::string broker_text() {
   const auto registry = host::PluginRegistry::create(
-      {.search_path = {TENON_PLUGIN_DIR}, .insecure = true, .use_environment = false});
+      {.search_path = {tenon::test::plugin_dir()}, .insecure = true, .use_environment = false});
   return broker_example(*registry);
 }
 
