@@ -1,6 +1,8 @@
 // Frames recorded between official programs and the official name server (tests/data/namesrv).
 #pragma once
 
+#include "paths.h"
+
 #include "tenon/proto/command.h"
 #include "tenon/proto/json.h"
 
@@ -39,7 +41,7 @@ struct Exchange {
 inline std::vector<Exchange> recorded(const std::string& file) {
   std::vector<Exchange> out;
   std::map<std::int64_t, std::size_t> last;
-  std::ifstream in(std::string(TENON_TEST_DATA) + "/namesrv/" + file);
+  std::ifstream in(tenon::test::data_dir() + "/namesrv/" + file);
   for (std::string line; std::getline(in, line);) {
     const auto document = proto::JsonDocument::parse(line).value();
     const proto::JsonNode row = document.root();
