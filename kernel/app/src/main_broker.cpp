@@ -75,6 +75,7 @@ Result<BrokerProgram> program_of(const Options& o) {
   out.plugins.search_path.insert(
       out.plugins.search_path.begin(), o.plugin_path.begin(), o.plugin_path.end());
   out.broker.store_root = std::filesystem::absolute(out.broker.store_root);
+  TENON_TRY(broker::validate(out.broker));
   return out;
 }
 

@@ -12,6 +12,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include <unistd.h>
 
@@ -22,7 +25,7 @@ struct DevCommand {
   std::string store{};
   std::string config{};
   std::string host = "127.0.0.1";
-  std::string name = "broker-a";
+  std::optional<std::string> name{};
   std::vector<std::string> plugin_path{};
   std::uint16_t namesrv_port = 9876;
   std::uint16_t broker_port = 10911;
@@ -52,10 +55,11 @@ Result<BrokerProgram> program_of(const DevCommand& o, bool verbose) {
     TENON_TRY(const ConfigNode root, config::parse_toml_file(o.config));
     TENON_TRY(out, read_broker_program(root));
   } else {
-    out.broker.name = o.name;
+    out.broker.name = "broker-a";
     out.broker.fast_port = false;  // one port less that may be taken
     out.log.level = verbose ? LogLevel::kInfo : LogLevel::kWarn;
   }
+  out.broker.name = o.name.value_or(out.broker.name);
   out.broker.listen_host = o.host;
   out.broker.broker_ip1 = o.host;
   out.broker.port = o.broker_port;
@@ -67,6 +71,7 @@ Result<BrokerProgram> program_of(const DevCommand& o, bool verbose) {
   }
   out.plugins.search_path.insert(
       out.plugins.search_path.begin(), o.plugin_path.begin(), o.plugin_path.end());
+  TENON_TRY(broker::validate(out.broker));
   return out;
 }
 
@@ -136,7 +141,7 @@ void add_dev(CLI::App& app, Context& context) {
       ->capture_default_str();
   c->add_option("--host", o->host, "Address to listen on and to tell clients")
       ->capture_default_str();
-  c->add_option("--name", o->name, "Name of the broker")->capture_default_str();
+  c->add_option("--name", o->name, "Name of the broker [broker-a]");
   c->add_option("--config,-c", o->config, "Broker's configuration file; options here override it");
   c->add_option("--plugin-path", o->plugin_path, "Folder to look for plug-ins in first");
   c->callback([&context, o] { context.run = [&context, o] { return serve(context, *o); }; });

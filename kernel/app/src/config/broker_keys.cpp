@@ -19,7 +19,10 @@ void describe_identity(config::Visitor& v, BrokerConfig& c) {
          .rocketmq = "brokerName"});
   v.key("id",
         &c.id,
-        {.doc = "0 is the master, others are slaves.", .rocketmq = "brokerId", .min = 0});
+        {.doc = "0 is the master; slaves are not served yet.",
+         .rocketmq = "brokerId",
+         .min = 0,
+         .max = 0});
   v.key("listen_host",
         &c.listen_host,
         {.doc = "Address that is listened on: numeric IPv4 or IPv6.", .rocketmq = "bindAddress"});
@@ -107,7 +110,7 @@ void describe_send(config::Visitor& v, BrokerConfig& c) {
         {.doc = "Largest body.", .rocketmq = "maxMessageSize", .min = 1024, .max = 15 << 20});
   v.key("properties_max_bytes",
         &c.properties_max_bytes,
-        {.doc = "Largest properties text.", .min = 1024, .max = 32767});
+        {.doc = "Largest properties text.", .min = 1, .max = 32767});
   v.key("sync_flush",
         &c.sync_flush,
         {.doc = "A send is answered after the disk has it.",
@@ -161,7 +164,8 @@ void describe_pull(config::Visitor& v, BrokerConfig& c) {
         {.doc = "Most of one answer from recent messages.",
          .rocketmq = "maxTransferBytesOnMessageInMemory",
          .unit = "bytes",
-         .min = 1024});
+         .min = 1024,
+         .max = 64 << 20});
   v.key("pull_count_memory",
         &c.pull_count_memory,
         {.doc = "Most messages of it.",
@@ -173,7 +177,8 @@ void describe_pull(config::Visitor& v, BrokerConfig& c) {
         {.doc = "Most of one answer from old messages.",
          .rocketmq = "maxTransferBytesOnMessageInDisk",
          .unit = "bytes",
-         .min = 1024});
+         .min = 1024,
+         .max = 64 << 20});
   v.key("pull_count_disk",
         &c.pull_count_disk,
         {.doc = "Most messages of it.",
@@ -226,12 +231,15 @@ void describe_query(config::Visitor& v, BrokerConfig& c) {
 void describe_clients(config::Visitor& v, BrokerConfig& c) {
   v.key("channel_expired_ms",
         &c.channel_expired_ms,
-        {.doc = "A client without heartbeat is forgotten after this time.", .min = 1000});
+        {.doc = "A client without heartbeat is forgotten after this time.",
+         .min = 1000,
+         .max = 3'600'000});
   v.key("lock_expired_ms",
         &c.lock_expired_ms,
         {.doc = "A queue lock of an ordered consumer lapses after this time.",
          .rocketmq = "rocketmq.broker.rebalance.lockMaxLiveTime",
-         .min = 1000});
+         .min = 1000,
+         .max = 3'600'000});
   v.key("idle_connection_ms",
         &c.idle_connection_ms,
         {.doc = "A connection without traffic is closed after this time. 0: never.",
@@ -243,7 +251,7 @@ void describe_clients(config::Visitor& v, BrokerConfig& c) {
         {.doc = "Largest request; a larger one closes the connection.",
          .rocketmq = "com.rocketmq.remoting.frameMaxLength",
          .min = 1 << 16,
-         .max = 1 << 30});
+         .max = 64 << 20});
 }
 
 void describe_threads(config::Visitor& v, BrokerConfig& c) {
@@ -252,34 +260,39 @@ void describe_threads(config::Visitor& v, BrokerConfig& c) {
         {.doc = "Threads for the network. 0: as many as cores, at most 4.", .min = 0, .max = 64});
   v.key("worker_threads",
         &c.worker_threads,
-        {.doc = "Threads for what may wait for the disk. 0: cores + 2, at most 8.",
-         .min = 0,
+        {.doc = "Threads of each of: reads from disk, queries, administration.",
+         .min = 1,
          .max = 64});
   v.key("send_queue_max",
         &c.send_queue_max,
         {.doc = "Sends that wait for the disk; beyond, they are refused as busy.",
          .rocketmq = "sendThreadPoolQueueCapacity",
-         .min = 1});
+         .min = 1,
+         .max = 10'000'000});
   v.key("pull_queue_max",
         &c.pull_queue_max,
         {.doc = "Pulls that wait for the disk.",
          .rocketmq = "pullThreadPoolQueueCapacity",
-         .min = 1});
+         .min = 1,
+         .max = 10'000'000});
   v.key("query_queue_max",
         &c.query_queue_max,
         {.doc = "Queries that wait for a thread.",
          .rocketmq = "queryThreadPoolQueueCapacity",
-         .min = 1});
+         .min = 1,
+         .max = 10'000'000});
   v.key("admin_queue_max",
         &c.admin_queue_max,
         {.doc = "Administrative requests that wait for a thread.",
          .rocketmq = "adminBrokerThreadPoolQueueCapacity",
-         .min = 1});
+         .min = 1,
+         .max = 10'000'000});
   v.key("wait_in_pull_queue_ms",
         &c.wait_in_pull_queue_ms,
         {.doc = "A pull that waited longer for a thread is answered as busy.",
          .rocketmq = "waitTimeMillsInPullQueue",
-         .min = 1});
+         .min = 10,
+         .max = 600'000});
 }
 
 }  // namespace
