@@ -26,20 +26,22 @@ constexpr std::array<std::string_view, 7> kWords = {
 
 constexpr const char* kPattern = "%Y-%m-%d %H:%M:%S.%e %^%l%$ %v [%s:%#]";
 
-/// Last sink of the list: counts the lines that went through all others, so that flush() can wait.
+/// Last sink of the list. Every line is flushed, sink after sink, so that a flush here means that the lines so far have left all
+/// others; that is what flush() waits for.
 class DoneSink final : public spdlog::sinks::base_sink<spdlog::details::null_mutex> {
  public:
   std::uint64_t done() const { return done_.load(std::memory_order_acquire); }
   void wait_change(std::uint64_t seen) const { done_.wait(seen, std::memory_order_acquire); }
 
  protected:
-  void sink_it_(const spdlog::details::log_msg&) override {
-    done_.fetch_add(1, std::memory_order_acq_rel);
+  void sink_it_(const spdlog::details::log_msg&) override { ++seen_; }
+  void flush_() override {
+    done_.store(seen_, std::memory_order_release);
     done_.notify_all();
   }
-  void flush_() override {}
 
  private:
+  std::uint64_t seen_ = 0;  ///< the writer thread only
   std::atomic<std::uint64_t> done_{0};
 };
 

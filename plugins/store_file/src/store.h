@@ -259,6 +259,7 @@ class Store {
   std::mutex sync_mutex_{};  ///< one sync of the log, or a truncate
   std::mutex durable_mutex_{};
   std::condition_variable durable_cv_{};
+  bool fault_told_ = false;  ///< failed_ is set and the host was told; guarded by durable_mutex_
   std::atomic<std::uint64_t> wanted_{0};  ///< somebody waits for this durable position
   std::uint64_t log_thorough_ns_ = 0;
   std::uint64_t log_round_ns_ = 0;

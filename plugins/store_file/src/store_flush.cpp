@@ -31,15 +31,14 @@ void Store::publish(std::uint32_t changed) {
 }
 
 /// A failed sync cannot be repeated: the kernel may have dropped the dirty pages. Nothing is
-/// acknowledged any more.
+/// acknowledged any more, and the host knows before any waiter does.
 void Store::fail(const Error& error) {
   tenon_status expected = TENON_OK;
   if (failed_.compare_exchange_strong(expected, static_cast<tenon_status>(error.code))) {
-    {
-      const std::scoped_lock lock(durable_mutex_);
-      durable_cv_.notify_all();
-    }
     host_.fault(static_cast<tenon_status>(error.code), "the store cannot go on: " + error.detail);
+    const std::scoped_lock lock(durable_mutex_);
+    fault_told_ = true;
+    durable_cv_.notify_all();
   }
 }
 
@@ -170,7 +169,7 @@ tenon_status Store::flush_now(std::uint64_t upto, std::uint32_t timeout_ms, teno
   }
   std::unique_lock lock(durable_mutex_);
   const bool done = durable_cv_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] {
-    return log_.durable() >= upto || failed_.load(std::memory_order_acquire) != TENON_OK;
+    return log_.durable() >= upto || fault_told_;
   });
   if (log_.durable() >= upto) {
     return TENON_OK;

@@ -41,6 +41,10 @@ void Store::forget_all() {
   dispatched_.store(0);
   indexed_.store(0);
   failed_.store(TENON_OK);
+  {
+    const std::scoped_lock lock(durable_mutex_);
+    fault_told_ = false;
+  }
   queue_error_.store(false);
   index_error_.store(false);
   disk_full_.store(false);

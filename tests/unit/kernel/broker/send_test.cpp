@@ -234,7 +234,7 @@ TEST_SUITE("broker/send") {
     }
     SUBCASE("cut off: refused") {
       batch.body.pop_back();
-      CHECK(c.call(batch).code == 13);
+      CHECK(c.call(batch).code == 1);  // Java's decoder throws
       batch.body.clear();
       CHECK(c.call(batch).code == 13);
     }
