@@ -6,6 +6,7 @@
 #include "validate.h"
 
 #include "tenon/base/endian.h"
+#include "tenon/base/log.h"
 #include "tenon/proto/properties.h"
 
 #include <random>
@@ -449,7 +450,13 @@ Result<std::vector<Queue>> ProducerCore::queues(std::string_view topic) {
 void ProducerCore::run_callback(Callback done, Result<Receipt> result) {
   {
     const InsideCallback inside(this);
-    done(std::move(result));
+    try {
+      done(std::move(result));
+    } catch (const std::exception& e) {
+      log_error("sdk", "a send callback threw what=\"{}\"", e.what());
+    } catch (...) {
+      log_error("sdk", "a send callback threw");
+    }
     done.reset();
   }
   running_.fetch_sub(1);

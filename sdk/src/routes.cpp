@@ -91,6 +91,9 @@ void Routes::try_name_server(const std::shared_ptr<NameServerCall>& call) {
   const std::string address = names_.chosen();
   calls_.start(address, call->command, timeout_, [this, call, address](Result<proto::Command> r) {
     if (r || r.error().is(Errc::kCancelled) || r.error().is(Errc::kBusy)) {
+      if (r && unreachable_.exchange(false)) {
+        log_info("sdk", "name server answers again peer={}", address);
+      }
       call->done(std::move(r));
       return;
     }
@@ -99,7 +102,9 @@ void Routes::try_name_server(const std::shared_ptr<NameServerCall>& call) {
       try_name_server(call);
       return;
     }
-    log_warn("sdk", "no name server answers last={} reason=\"{}\"", address, r.error().text());
+    if (!unreachable_.exchange(true)) {
+      log_warn("sdk", "no name server answers last={} reason=\"{}\"", address, r.error().text());
+    }
     Error e = std::move(r).error();
     e.code = make_error_code(Errc::kNoNameServer);
     e.outcome_unknown = false;

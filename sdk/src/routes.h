@@ -4,6 +4,7 @@
 #include "calls.h"
 #include "topic_info.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -95,6 +96,7 @@ class Routes {
   NameServers names_;
   const std::chrono::milliseconds timeout_;
   const Listener listener_;
+  std::atomic<bool> unreachable_{false};  ///< told once, not per call
   mutable std::mutex mutex_;
   std::map<std::string, TopicInfoPtr, std::less<>> topics_;
   std::map<std::string, std::vector<Callback>> waiting_;

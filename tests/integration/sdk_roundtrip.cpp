@@ -18,6 +18,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -42,6 +43,16 @@ void check_ok(const sdk::Result<T>& result, const char* text, int line) {
   check_that(result.has_value(), text, line, result ? "" : result.error().text());
 }
 #define CHECK_OK(result) check_ok((result), #result, __LINE__)
+
+/// For what the rest of a part needs: ends the part. Not in callbacks.
+template <class T>
+void require_ok(const sdk::Result<T>& result, const char* text, int line) {
+  check_ok(result, text, line);
+  if (!result) {
+    throw std::runtime_error("part ended");
+  }
+}
+#define REQUIRE_OK(result) require_ok((result), #result, __LINE__)
 
 /// Waits until the condition holds, at most so long.
 bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds limit = 60s) {
@@ -140,18 +151,18 @@ void topics(const Setup& s) {
   auto client = s.client();
   auto admin = sdk::Admin::open(client).value();
   const std::string topic = s.name("topics");
-  CHECK_OK(admin.create_topic(s.cluster, topic, 4));
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 4));
   const auto route = admin.route(topic);
-  CHECK_OK(route);
+  REQUIRE_OK(route);
   if (route) {
     CHECK_THAT(!route->queues.empty() && route->queues[0].write_queues == 4);
     CHECK_THAT(!route->brokers.empty() && route->brokers[0].cluster == s.cluster);
   }
   const auto list = admin.topics();
-  CHECK_OK(list);
+  REQUIRE_OK(list);
   CHECK_THAT(list && std::binary_search(list->begin(), list->end(), topic));
-  CHECK_OK(admin.brokers());
-  CHECK_OK(admin.delete_topic(s.cluster, topic));
+  REQUIRE_OK(admin.brokers());
+  REQUIRE_OK(admin.delete_topic(s.cluster, topic));
   const auto gone = admin.route(topic);
   CHECK_THAT(!gone && gone.error().is(sdk::Errc::kNotFound));
   const auto unknown = admin.create_topic("no-such-cluster", topic, 4);
@@ -175,7 +186,7 @@ void forms(const Setup& s) {
   auto client = s.client();
   auto admin = sdk::Admin::open(client).value();
   const std::string topic = s.name("forms");
-  CHECK_OK(admin.create_topic(s.cluster, topic, 4));
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 4));
   sdk::ProducerOptions producer_options;
   producer_options.group = s.name("pg");
   auto producer = sdk::Producer::open(client, producer_options).value();
@@ -187,7 +198,7 @@ void forms(const Setup& s) {
   full.properties = {{"user", "Zoë"}, {"empty-ish", "\"\\\t"}, {"n", "1"}};
   full.flag = 77;
   const auto blocking = producer.send(full);
-  CHECK_OK(blocking);
+  REQUIRE_OK(blocking);
   if (blocking) {
     sent[blocking->id] = full.body;
     CHECK_THAT(blocking->id.size() == 32);
@@ -216,12 +227,12 @@ void forms(const Setup& s) {
   CHECK_THAT(send_in_coroutine(producer, topic, &id).get() == 2);
 
   const auto queues = producer.queues(topic);
-  CHECK_OK(queues);
+  REQUIRE_OK(queues);
   sdk::SendOptions to_queue;
   const sdk::Queue third = queues.value().at(2);
   to_queue.queue = &third;
   const auto fixed = producer.send(text_message(topic, "to queue 2"), to_queue);
-  CHECK_OK(fixed);
+  REQUIRE_OK(fixed);
   CHECK_THAT(fixed && fixed->queue == third);
   const sdk::Selector select = [](std::span<const sdk::Queue> all, const sdk::Message& m) {
     return sdk::hash_queue(m.body, all.size());
@@ -229,10 +240,10 @@ void forms(const Setup& s) {
   sdk::SendOptions selected;
   selected.select = &select;
   const auto chosen = producer.send(text_message(topic, "order-1001"), selected);
-  CHECK_OK(chosen);
+  REQUIRE_OK(chosen);
   CHECK_THAT(chosen && chosen->queue.id == 3);  // java_hash 708180863 mod 4
 
-  CHECK_OK(producer.send_oneway(text_message(topic, "one-way")));
+  REQUIRE_OK(producer.send_oneway(text_message(topic, "one-way")));
 
   std::vector<sdk::Message> batch;
   for (int i = 0; i < 10; ++i) {
@@ -240,7 +251,7 @@ void forms(const Setup& s) {
     batch.back().tag = "B";
   }
   const auto receipts = producer.send_batch(batch);
-  CHECK_OK(receipts);
+  REQUIRE_OK(receipts);
   CHECK_THAT(receipts && receipts->size() == 1 &&
              std::count(receipts->front().id.begin(), receipts->front().id.end(), ',') == 9);
 
@@ -250,7 +261,7 @@ void forms(const Setup& s) {
                       .value();
   const std::size_t expected = 1 + 200 + 2 + 2 + 1 + 10;
   CHECK_THAT(eventually([&] { return inbox.size() >= expected; }));
-  CHECK_OK(consumer.close());
+  REQUIRE_OK(consumer.close());
   CHECK_THAT(inbox.size() == expected);
   CHECK_THAT(inbox.deliveries() == expected);
   for (const auto& [message_id, body] : sent) {
@@ -274,7 +285,7 @@ void bodies(const Setup& s) {
   auto client = s.client();
   auto admin = sdk::Admin::open(client).value();
   const std::string topic = s.name("bodies");
-  CHECK_OK(admin.create_topic(s.cluster, topic, 2));
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 2));
   std::mt19937 random(s.seed);
   std::map<std::string, std::string> sent;
   int n = 0;
@@ -294,14 +305,14 @@ void bodies(const Setup& s) {
                                    std::size_t{4'194'304}}) {
       std::string body = random_body(random, size, true);
       const auto r = producer.send(text_message(topic, body));
-      CHECK_OK(r);
+      REQUIRE_OK(r);
       if (r) {
         sent[r->id] = std::move(body);
       }
     }
     std::string noise = random_body(random, 20'000, false);
     const auto r = producer.send(text_message(topic, noise));
-    CHECK_OK(r);
+    REQUIRE_OK(r);
     if (r) {
       sent[r->id] = std::move(noise);
     }
@@ -316,7 +327,7 @@ void bodies(const Setup& s) {
                       client, consumer_options(s.name("cg_bodies"), topic), into(inbox))
                       .value();
   CHECK_THAT(eventually([&] { return inbox.size() >= sent.size(); }));
-  CHECK_OK(consumer.close());
+  REQUIRE_OK(consumer.close());
   CHECK_THAT(inbox.size() == sent.size());
   for (const auto& [id, body] : sent) {
     CHECK_THAT(inbox.body[id] == body);
@@ -331,14 +342,14 @@ void tags(const Setup& s) {
   auto client = s.client();
   auto admin = sdk::Admin::open(client).value();
   const std::string topic = s.name("tags");
-  CHECK_OK(admin.create_topic(s.cluster, topic, 2));
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 2));
   auto producer = sdk::Producer::open(client, {.group = s.name("pgt")}).value();
   // "Aa" and "BB" have the same hash: only the exact comparison tells them apart.
   for (const char* tag : {"Aa", "BB", "C", "", "D"}) {
     for (int i = 0; i < 5; ++i) {
       sdk::Message m = text_message(topic, std::string("tag ") + tag);
       m.tag = tag;
-      CHECK_OK(producer.send(m));
+      REQUIRE_OK(producer.send(m));
     }
   }
   Inbox inbox;
@@ -355,7 +366,7 @@ void tags(const Setup& s) {
       return end && at && *at == *end;
     });
   }));
-  CHECK_OK(consumer.close());
+  REQUIRE_OK(consumer.close());
   CHECK_THAT(inbox.size() == 10);
   for (const auto& m : inbox.messages) {
     CHECK_THAT(m.tag() == "Aa" || m.tag() == "C");
@@ -369,7 +380,7 @@ void group(const Setup& s) {
   CHECK_THAT(client_a.id() != client_b.id());
   auto admin = sdk::Admin::open(client_a).value();
   const std::string topic = s.name("group");
-  CHECK_OK(admin.create_topic(s.cluster, topic, 8));
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 8));
   auto producer = sdk::Producer::open(client_a, {.group = s.name("pgg")}).value();
   Inbox inbox;
   const auto options = consumer_options(s.name("cg_group"), topic);
@@ -393,22 +404,22 @@ void group(const Setup& s) {
     both.merge(queues_of(b));
     CHECK_THAT(both.size() == 8);
     for (int i = 0; i < 400; ++i) {
-      CHECK_OK(producer.send(text_message(topic, "shared " + std::to_string(i))));
+      REQUIRE_OK(producer.send(text_message(topic, "shared " + std::to_string(i))));
     }
     CHECK_THAT(eventually([&] { return inbox.size() == 400; }));
     const auto members = admin.group_members(options.group);
-    CHECK_OK(members);
+    REQUIRE_OK(members);
     CHECK_THAT(members && members->size() == 2);
-    CHECK_OK(b.close());
+    REQUIRE_OK(b.close());
   }
   const auto left_at = std::chrono::steady_clock::now();
   CHECK_THAT(eventually([&] { return queues_of(a).size() == 8; }));
   CHECK_THAT(std::chrono::steady_clock::now() - left_at < 5s);  // told by the broker, not by timer
   for (int i = 0; i < 100; ++i) {
-    CHECK_OK(producer.send(text_message(topic, "after " + std::to_string(i))));
+    REQUIRE_OK(producer.send(text_message(topic, "after " + std::to_string(i))));
   }
   CHECK_THAT(eventually([&] { return inbox.size() == 500; }));
-  CHECK_OK(a.close());
+  REQUIRE_OK(a.close());
   CHECK_THAT(inbox.deliveries() == 500);
 }
 
@@ -417,22 +428,22 @@ void restart(const Setup& s) {
   auto client = s.client();
   auto admin = sdk::Admin::open(client).value();
   const std::string topic = s.name("restart");
-  CHECK_OK(admin.create_topic(s.cluster, topic, 4));
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 4));
   auto producer = sdk::Producer::open(client, {.group = s.name("pgr")}).value();
   Inbox inbox;
   const auto options = consumer_options(s.name("cg_restart"), topic);
   for (int round = 1; round <= 3; ++round) {
     for (int i = 0; i < 50; ++i) {
-      CHECK_OK(producer.send(text_message(topic, "round " + std::to_string(round))));
+      REQUIRE_OK(producer.send(text_message(topic, "round " + std::to_string(round))));
     }
     auto fresh = s.client();
     auto consumer = sdk::PushConsumer::concurrent(fresh, options, into(inbox)).value();
     CHECK_THAT(eventually([&] { return inbox.size() == static_cast<std::size_t>(50 * round); }));
-    CHECK_OK(consumer.close());
+    REQUIRE_OK(consumer.close());
   }
   CHECK_THAT(inbox.deliveries() == 150);
   const auto progress = admin.progress(options.group);
-  CHECK_OK(progress);
+  REQUIRE_OK(progress);
   std::int64_t lag = 0;
   std::size_t rows = 0;
   for (const auto& p : progress.value()) {
@@ -449,7 +460,7 @@ void retry(const Setup& s) {
   auto client = s.client();
   auto admin = sdk::Admin::open(client).value();
   const std::string topic = s.name("retry");
-  CHECK_OK(admin.create_topic(s.cluster, topic, 2));
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 2));
   auto producer = sdk::Producer::open(client, {.group = s.name("pgy")}).value();
   std::mutex mutex;
   std::map<std::string, std::vector<int>> attempts;
@@ -471,8 +482,8 @@ void retry(const Setup& s) {
       }).value();
   const auto again = producer.send(text_message(topic, "again"));
   const auto dead = producer.send(text_message(topic, "dead"));
-  CHECK_OK(again);
-  CHECK_OK(dead);
+  REQUIRE_OK(again);
+  REQUIRE_OK(dead);
   CHECK_THAT(eventually([&] {
     const std::scoped_lock lock(mutex);
     return attempts[again->id].size() == 2 && attempts[dead->id].size() == 1;
@@ -482,25 +493,25 @@ void retry(const Setup& s) {
     const auto list = admin.topics();
     return list && std::count(list->begin(), list->end(), "%DLQ%" + options.group) == 1;
   }));
-  CHECK_OK(consumer.close());
+  REQUIRE_OK(consumer.close());
 }
 
 void query(const Setup& s) {
   auto client = s.client();
   auto admin = sdk::Admin::open(client).value();
   const std::string topic = s.name("query");
-  CHECK_OK(admin.create_topic(s.cluster, topic, 1));
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 1));
   auto producer = sdk::Producer::open(client, {.group = s.name("pgq")}).value();
   sdk::Message m = text_message(topic, "find me");
   m.keys = {"needle", "thread"};
   const auto sent = producer.send(m);
-  CHECK_OK(sent);
+  REQUIRE_OK(sent);
   for (int i = 0; i < 3; ++i) {
     m.keys = {"hay"};
-    CHECK_OK(producer.send(m));
+    REQUIRE_OK(producer.send(m));
   }
   const auto by_offset = admin.message_by_id(sent->offset_id);
-  CHECK_OK(by_offset);
+  REQUIRE_OK(by_offset);
   CHECK_THAT(by_offset && by_offset->id() == sent->id && by_offset->body() == "find me");
   CHECK_THAT(eventually([&] { return admin.messages_by_key(topic, "needle").has_value(); }));
   const auto by_key = admin.messages_by_key(topic, "needle");
@@ -510,7 +521,7 @@ void query(const Setup& s) {
     return hay && hay->size() == 3;
   }));
   const auto by_unique = admin.message_by_id(sent->id, topic);
-  CHECK_OK(by_unique);
+  REQUIRE_OK(by_unique);
   CHECK_THAT(by_unique && by_unique->offset_id() == sent->offset_id);
   const auto none = admin.messages_by_key(topic, "no-such-key");
   CHECK_THAT(!none && none.error().is(sdk::Errc::kNotFound));
@@ -526,13 +537,13 @@ void created_by_sending(const Setup& s) {
   const std::string topic = s.name("fresh");
   Inbox inbox;
   for (int i = 0; i < 8; ++i) {
-    CHECK_OK(producer.send(text_message(topic, "fresh " + std::to_string(i))));
+    REQUIRE_OK(producer.send(text_message(topic, "fresh " + std::to_string(i))));
   }
   auto options = consumer_options(s.name("cg_fresh"), topic);
   options.start = sdk::FromLast{};  // of a young topic the beginning (spec: client §5.4)
   auto consumer = sdk::PushConsumer::concurrent(client, options, into(inbox)).value();
   CHECK_THAT(eventually([&] { return inbox.size() == 8; }));
-  CHECK_OK(consumer.close());
+  REQUIRE_OK(consumer.close());
 }
 
 /// Open and close with calls in flight, in callbacks and in listeners.
@@ -540,7 +551,7 @@ void lifetimes(const Setup& s) {
   const std::string topic = s.name("lifetimes");
   {
     auto client = s.client();
-    CHECK_OK(sdk::Admin::open(client).value().create_topic(s.cluster, topic, 4));
+    REQUIRE_OK(sdk::Admin::open(client).value().create_topic(s.cluster, topic, 4));
   }
   std::atomic<int> called{0};
   int started = 0;
@@ -580,7 +591,7 @@ void lifetimes(const Setup& s) {
             .value());
   }
   auto producer = sdk::Producer::open(client, {.group = s.name("pgl2")}).value();
-  CHECK_OK(producer.send(text_message(topic, "end yourself")));
+  REQUIRE_OK(producer.send(text_message(topic, "end yourself")));
   CHECK_THAT(eventually([&] { return gone.load(); }));
 }
 

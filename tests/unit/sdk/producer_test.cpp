@@ -419,6 +419,23 @@ TEST_SUITE("sdk/producer") {
     CHECK(f.cluster.stored({"T", "a", 0}).size() == 100);
   }
 
+  TEST_CASE("an exception of a callback stays there") {
+    Fixture f({"a"}, 1);
+    std::atomic<int> calls{0};
+    for (int i = 0; i < 2; ++i) {
+      f.producer->start(
+          to("T"),
+          [&](Result<Receipt>) {
+            ++calls;
+            throw std::runtime_error("mine");
+          },
+          {},
+          SendForm::kAsync);
+    }
+    CHECK(eventually([&] { return calls.load() == 2; }));
+    CHECK(f.producer->send(to("T"), {}).has_value());
+  }
+
   TEST_CASE("callbacks run on the executor of the program") {
     FakeCluster cluster;
     cluster.add_topic("T", {"a"}, 1);
