@@ -154,6 +154,39 @@ TEST_SUITE("store_file") {
     }
     CHECK(store.append(Message{}).queue_offset == 334);
   }
+
+  TEST_CASE("the store's encoder writes what the codec of the protocol writes") {
+    TempFolder root;
+    FakeHost host(root.path());
+    StoreInstance store(tenon_entry_store_file, kId, host);
+    REQUIRE_MESSAGE(store.start() == TENON_OK, store.error());
+    for (int i = 0; i < 64; ++i) {
+      Message m;
+      m.topic = std::string(static_cast<std::size_t>(1 + i), 't');
+      m.queue_id = static_cast<std::uint32_t>(i);
+      m.body = std::string(static_cast<std::size_t>(i * 37 % 900), 'b');
+      m.properties = std::string(static_cast<std::size_t>(i * 53 % 700), 'p');
+      m.flag = -i;
+      m.born_host.v6 = i % 2 == 1;
+      m.store_host.v6 = i % 3 == 1;
+      const tenon_append_result r = store.append(m);
+      proto::MessageRecord record;
+      record.topic = m.topic;
+      record.queue_id = i;
+      record.flag = m.flag;
+      record.queue_offset = r.queue_offset;
+      record.phys_offset = static_cast<std::int64_t>(r.phys);
+      record.born_ms = m.born_ms;
+      record.born_host = m.born_host;
+      record.store_ms = r.store_ms;
+      record.store_host = m.store_host;
+      record.body = as_bytes(m.body);
+      record.properties = m.properties;
+      std::string expected(proto::encoded_message_bytes(record), '\0');
+      proto::encode_message(record, reinterpret_cast<std::byte*>(expected.data()));
+      CHECK(hex(store.fetch(r.phys, r.bytes)) == hex(expected));
+    }
+  }
 }
 
 }  // namespace tenon::test

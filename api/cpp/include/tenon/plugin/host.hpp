@@ -184,7 +184,7 @@ class Host {
     if (!TENON_HAS(&log_api, tenon_host_log, write)) {
       return;
     }
-    tenon_kv kv[8];
+    tenon_kv kv[8] = {};
     std::size_t n = 0;
     for (const auto& [key, value] : pairs) {
       if (n < 8) {
