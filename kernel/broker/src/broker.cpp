@@ -114,6 +114,12 @@ class BrokerImpl final : public Broker {
 
 Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slots) {
   TENON_TRY(levels_, DelayLevels::parse(config_.message_delay_level));
+  if (slots.storage.options != nullptr) {
+    // A storage that flushes synchronously is waited for, whoever asked for it.
+    const ConfigNode* flush = slots.storage.options->find("flush");
+    const auto* word = flush == nullptr ? nullptr : std::get_if<std::string>(&flush->value);
+    config_.sync_flush = config_.sync_flush || (word != nullptr && *word == "sync");
+  }
   TENON_TRY(load_tables());
   TENON_TRY(open_filters(registry, slots));
   TENON_TRY(open_store(registry, slots));
@@ -187,11 +193,11 @@ Result<> BrokerImpl::listen(std::unique_ptr<net::Server>& server,
     Error error = std::move(listening).error();
     if (error.code == Errc::kConflict) {
       error.detail += fmt::format(
-          "; stop what listens on port {} (another broker?) or choose another listen_port, whose "
+          "; stop what listens on port {} (another broker?) or choose another port, whose "
           "neighbour two below must be free too",
           options.port);
     } else if (error.code == Errc::kDenied) {
-      error.detail += "; choose a listen_port above 1023";
+      error.detail += "; choose a port above 1023";
     }
     return error;
   }

@@ -60,7 +60,8 @@ std::int32_t pull_code(PullStatus status, std::int64_t offset) noexcept {
 
 PullProcessor::PullProcessor(const Services& services, StateOf state_of)
     : s_(services),
-      state_of_(std::move(state_of)) {}
+      state_of_(std::move(state_of)),
+      worker_stats_(services.stats.add_thread()) {}
 
 /// Checks 1 to 13 of broker §8.1 in Java's order.
 PullProcessor::Checked PullProcessor::check(const IoState& io,
@@ -101,33 +102,35 @@ PullProcessor::Checked PullProcessor::check(const IoState& io,
                             queues,
                             proto::to_string(peer->peer())));
   }
-  if (!check_subscription(header, out)) {
-    return out;
-  }
-  const bool is_tag = header.expression_type.empty() || header.expression_type == kTagType;
-  if (!is_tag && !s_.config.property_filter) {
-    return fail(Code::kSystemError,
-                fmt::format(remark::kFilterNotSupported, header.expression_type));
-  }
+  check_subscription(header, out);
   return out;
 }
 
-bool PullProcessor::check_subscription(const PullHeader& header, Checked& out) const {
+/// Fills the filter or the error. The expression comes with the request or from the heartbeat.
+void PullProcessor::check_subscription(const PullHeader& header, Checked& out) const {
   const auto fail = [&out](std::int32_t code, std::string remark) {
     out.code = code;
     out.remark = std::move(remark);
-    return false;
+  };
+  const auto refused_type = [&](std::string_view type) {
+    if (type.empty() || type == kTagType || s_.config.property_filter) {
+      return false;
+    }
+    fail(Code::kSystemError, fmt::format(remark::kFilterNotSupported, type));
+    return true;
   };
   if ((header.sys_flag & PullHeader::kSubscription) != 0) {
+    if (refused_type(header.expression_type)) {
+      return;
+    }
+    // Trap: Java filters nothing if an SQL text does not compile here; 23 is right (broker §8.1).
     auto filter = s_.filters.compile(header.expression_type, header.subscription);
     if (filter.has_error()) {
-      if (filter.error().code == Errc::kUnsupported && !s_.config.property_filter) {
-        return true;  // the test of enablePropertyFilter answers
-      }
-      return fail(Code::kSubscriptionParseFailed, std::string(remark::kParseSubscriptionFailed));
+      fail(Code::kSubscriptionParseFailed, std::string(remark::kParseSubscriptionFailed));
+      return;
     }
     out.filter = std::move(filter).value();
-    return true;
+    return;
   }
   const Consumers::PullView view = s_.consumers.pull_view(header.group, header.topic);
   if (!view.online) {
@@ -139,15 +142,18 @@ bool PullProcessor::check_subscription(const PullHeader& header, Checked& out) c
   if (view.subscription == nullptr) {
     return fail(Code::kSubscriptionNotExist, std::string(remark::kSubscriptionNotExist));
   }
-  if (view.subscription->data.sub_version < header.sub_version) {
+  const Subscription& subscription = *view.subscription;
+  if (subscription.data.sub_version < header.sub_version) {
     return fail(Code::kSubscriptionNotLatest, std::string(remark::kSubscriptionNotLatest));
   }
-  if (view.subscription->filter_broken) {
+  if (refused_type(subscription.data.expression_type)) {
+    return;
+  }
+  if (subscription.filter_broken) {
     return fail(Code::kFilterDataNotExist, std::string(remark::kFilterDataNotExist));
   }
-  // A class filter is evaluated by the client (broker §8, remoting §5.2).
-  out.filter = view.subscription->data.class_filter_mode ? nullptr : view.subscription->filter;
-  return true;
+  // A class filter is evaluated by the client (remoting §5.2).
+  out.filter = subscription.data.class_filter_mode ? nullptr : subscription.filter;
 }
 
 void PullProcessor::handle(IoState& io, const Request& request) {
@@ -443,6 +449,16 @@ void PullProcessor::count(ThreadStats& stats, const PullResult& result) const {
     ThreadStats::add(stats.get_bytes, result.bytes);
   } else {
     ThreadStats::add(stats.get_miss, 1);
+  }
+}
+
+void PullProcessor::count_shared(const PullResult& result) {
+  if (result.status == PullStatus::kFound && !result.failed) {
+    worker_stats_.get_found.fetch_add(1, std::memory_order_relaxed);
+    worker_stats_.get_count.fetch_add(result.count, std::memory_order_relaxed);
+    worker_stats_.get_bytes.fetch_add(result.bytes, std::memory_order_relaxed);
+  } else {
+    worker_stats_.get_miss.fetch_add(1, std::memory_order_relaxed);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "services.h"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -67,7 +68,7 @@ class PullProcessor {
   };
 
   Checked check(const IoState& io, const PullHeader& header, const net::ConnectionPtr& peer) const;
-  bool check_subscription(const PullHeader& header, Checked& out) const;
+  void check_subscription(const PullHeader& header, Checked& out) const;
   void park(const Request& request,
             const PullHeader& header,
             const Checked& checked,
@@ -84,10 +85,12 @@ class PullProcessor {
               std::int64_t offset) const;
   void answer_error(const Caller& caller, std::int32_t code, std::string_view remark) const;
   void count(ThreadStats& stats, const PullResult& result) const;
+  void count_shared(const PullResult& result);
   void report_moved(const PullHeader& header, std::int64_t next_offset);
 
   const Services& s_;
   StateOf state_of_;
+  ThreadStats& worker_stats_;  ///< of all workers together
 };
 
 /// Code of a read's status (spec: broker §8.3).

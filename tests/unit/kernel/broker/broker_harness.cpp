@@ -215,6 +215,11 @@ TestBroker::TestBroker(std::shared_ptr<TempFolder> folder)
   start(test_config(folder_->path()), nullptr);
 }
 
+TestBroker::TestBroker(std::shared_ptr<TempFolder> folder, BrokerConfig config)
+    : folder_(std::move(folder)) {
+  start(std::move(config), nullptr);
+}
+
 TestBroker::TestBroker(BrokerConfig config, const Clock* clock)
     : folder_(std::make_shared<TempFolder>()) {
   config.store_root = folder_->path();

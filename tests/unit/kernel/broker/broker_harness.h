@@ -80,6 +80,7 @@ class TestBroker {
   TestBroker();
   explicit TestBroker(BrokerConfig config, const Clock* clock = nullptr);
   explicit TestBroker(std::shared_ptr<TempFolder> folder);
+  TestBroker(std::shared_ptr<TempFolder> folder, BrokerConfig config);
 
   Broker& broker() { return *broker_; }
   std::uint16_t port() const { return broker_->port(); }

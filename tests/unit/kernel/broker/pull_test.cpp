@@ -127,6 +127,32 @@ TEST_SUITE("broker/pull") {
     }
   }
 
+  TEST_CASE("a group with an SQL subscription is refused while such filters are off") {
+    TestBroker b;
+    Client c(b.port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    auto beat = consumer_beat("id", "CG", "T");
+    beat.consumers[0].subscriptions[0].expression_type = "SQL92";
+    beat.consumers[0].subscriptions[0].sub_string = "a > 1";
+    REQUIRE(c.call(heartbeat_command(beat)).code == 0);
+    const auto r = c.call(pull_command({.sys_flag = 0}));
+    CHECK(r.code == 1);
+    CHECK(r.remark == "The broker does not support consumer to filter message by SQL92");
+  }
+
+  TEST_CASE("with such filters allowed but no plug-in the expression is reported") {
+    BrokerConfig config = test_config("");
+    config.property_filter = true;
+    TestBroker b(config);
+    Client c(b.port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    CHECK(c.call(pull_command({.subscription = "a > 1", .expression_type = "SQL92"})).code == 23);
+    auto beat = consumer_beat("id", "CG", "T");
+    beat.consumers[0].subscriptions[0].expression_type = "SQL92";
+    REQUIRE(c.call(heartbeat_command(beat)).code == 0);
+    CHECK(c.call(pull_command({.sys_flag = 0})).code == 27);
+  }
+
   TEST_CASE("unknown groups are refused without automatic creation") {
     BrokerConfig config = test_config("");
     config.auto_create_group = false;

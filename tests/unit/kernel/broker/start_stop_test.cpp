@@ -97,7 +97,7 @@ TEST_SUITE("broker/start_stop") {
     const std::string& text = second.broker.error().detail;
     CHECK_MESSAGE(text.find("127.0.0.1:" + std::to_string(first.port())) != std::string::npos,
                   text);
-    CHECK_MESSAGE(text.find("choose another listen_port") != std::string::npos, text);
+    CHECK_MESSAGE(text.find("choose another port") != std::string::npos, text);
   }
 
   TEST_CASE("a store in use is an error that names it") {
