@@ -92,9 +92,7 @@ def bench_tenon(cluster, what, *options):
     before = cpu(cluster.pid)
     d = run_json([os.path.join(BIN, "tenon"), "bench", what, "--namesrv", cluster.namesrv, "--json", *map(str, options)])
     out = {"count": d["messages"], "per_second": d["msg_per_s"], "mb_per_second": d["mb_per_s"], "client_cpu": d["client_cpu_s"], "broker_cpu": cpu(cluster.pid) - before}
-    for theirs, ours in (("p50", "p50_us"), ("p99", "p99_us"), ("p99_9", "p999_us"), ("max", "max_us")):
-        if "latency_us" in d:
-            out[ours] = d["latency_us"][theirs]
+    out.update({k: d[k] for k in ("p50_us", "p99_us", "p999_us", "max_us") if k in d})
     if d.get("errors"):
         sys.exit(f"tenon bench {what}: {d['errors']} failed, {d.get('error')}")
     return out
