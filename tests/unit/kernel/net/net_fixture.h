@@ -2,6 +2,7 @@
 // is a function.
 #pragma once
 
+#include "tenon/base/log.h"
 #include "tenon/net/connection.h"
 #include "tenon/net/io_pool.h"
 #include "tenon/net/rpc_client.h"
@@ -60,6 +61,23 @@ class Waiter {
  private:
   std::mutex mutex_{};
   std::condition_variable changed_{};
+};
+
+/// Counts the log lines of level warn and above.
+class CountingSink final : public LogSink {
+ public:
+  CountingSink() { set_log_sink(this); }
+  ~CountingSink() override { set_log_sink(nullptr); }
+  bool enabled(LogLevel level, std::string_view) noexcept override {
+    return level >= LogLevel::kWarn;
+  }
+  void write(LogLevel,
+             std::string_view,
+             std::string_view,
+             const std::source_location&) noexcept override {
+    ++lines;
+  }
+  std::atomic<int> lines{0};
 };
 
 /// A blocking TCP client.
