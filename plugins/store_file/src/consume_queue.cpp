@@ -107,7 +107,6 @@ Result<> ConsumeQueue::put_slow(std::int64_t offset, const Unit& unit, std::int6
   if (fresh) {
     min_.store(offset, std::memory_order_release);
     min_phys_.store(unit.phys, std::memory_order_relaxed);
-    flushed_ = 0;
   }
   max_.store(offset + 1, std::memory_order_release);
   return ok();

@@ -140,7 +140,7 @@ class ConsumeQueue {
   std::uint32_t room_ = 0;           ///< units that fit into the reserved page
 
   std::mutex flush_mutex_{};
-  std::uint64_t flushed_ = 0;  ///< byte position up to which the disk has it
+  std::uint64_t flushed_ = 0;  ///< byte position up to which the disk has it; by flush_mutex_
 };
 
 }  // namespace tenon::store_file
