@@ -10,10 +10,13 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include <unistd.h>
@@ -75,6 +78,32 @@ Result<BrokerProgram> program_of(const DevCommand& o, bool verbose) {
   return out;
 }
 
+/// Where a broker in memory keeps its topics, groups and offsets while it runs: they go with the messages.
+class ScratchFolder {
+ public:
+  static Result<std::unique_ptr<ScratchFolder>> make() {
+    std::error_code error;
+    std::string path =
+        (std::filesystem::temp_directory_path(error) / "tenon-memory-XXXXXX").string();
+    if (error || ::mkdtemp(path.data()) == nullptr) {
+      return os_error("make a temporary folder " + path, error ? error.value() : errno);
+    }
+    return std::unique_ptr<ScratchFolder>(new ScratchFolder(std::move(path)));
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  explicit ScratchFolder(std::filesystem::path path)
+      : path_(std::move(path)) {}
+  std::filesystem::path path_;
+};
+
 std::string store_text(const DevCommand& o, const BrokerProgram& program) {
   return o.memory ? std::string("memory") : program.broker.store_root.string();
 }
@@ -88,6 +117,15 @@ int serve(Context& context, const DevCommand& o) {
   const auto log = LogScope::open(program.value().log);
   if (!log) {
     return failed(context, log.error().detail);
+  }
+  std::unique_ptr<ScratchFolder> scratch;  // outlives the broker
+  if (o.memory) {
+    auto made = ScratchFolder::make();
+    if (!made) {
+      return failed(context, made.error().detail);
+    }
+    scratch = std::move(made).value();
+    program.value().broker.store_root = scratch->path();
   }
   namesrv::NamesrvConfig namesrv_config;
   namesrv_config.listen_host = o.host;
