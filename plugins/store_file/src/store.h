@@ -157,7 +157,7 @@ class Store {
   Result<> settle(const Layout& layout, Scan& scan, bool crashed);
   Result<> drop_ghosts();
   std::uint64_t index_start(bool crashed);
-  void forget_all();
+  bool forget_all();  ///< false while a reader holds a file
 
   // store_append.cpp
   struct Batch;

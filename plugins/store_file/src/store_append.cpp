@@ -164,7 +164,16 @@ tenon_status Store::append(const tenon_record* recs,
       give_dispatch_role();
     }
   }
-  const bool has_role = batch.in_line;
+  struct Leave {  // also when a new queue finds no memory
+    Store& store;
+    bool has_role;
+    ~Leave() {
+      store.append_since_ms_.store(0, std::memory_order_relaxed);
+      if (has_role) {
+        store.give_dispatch_role();
+      }
+    }
+  } leave{*this, batch.in_line};
   for (std::size_t i = 0; i < n; ++i) {
     const tenon_record& r = *TENON_AT(tenon_record, recs, stride, i);
     tenon_append_result result{};
@@ -183,11 +192,11 @@ tenon_status Store::append(const tenon_record* recs,
   } else if (batch.records > 0) {
     append_full_.store(false, std::memory_order_relaxed);
   }
-  if (has_role) {
+  if (leave.has_role) {
     flush_arrivals(batch.dispatched);
     give_dispatch_role();
+    leave.has_role = false;
   }
-  append_since_ms_.store(0, std::memory_order_relaxed);
   if (batch.records > 0) {
     finish_append(batch);
   }

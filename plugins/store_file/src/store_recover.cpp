@@ -33,10 +33,11 @@ struct Store::Scan {
   bool stopped = false;
 };
 
-void Store::forget_all() {
+bool Store::forget_all() {
+  if (!queues_.clear() || !log_.files().clear()) {
+    return false;
+  }
   index_.clear(false);
-  queues_.clear();
-  log_.files().clear();
   log_.set_positions(0, 0, 0);
   dispatched_.store(0);
   indexed_.store(0);
@@ -54,6 +55,7 @@ void Store::forget_all() {
   last_dispatch_ms_.store(0);
   given_back_ = 0;
   lock_.unlock();
+  return true;
 }
 
 /// Lock and look; nothing is changed before everything that lies there is understood.
@@ -306,7 +308,9 @@ tenon_status Store::recover(const tenon_recover_opts* o,
     return plugin::fail(err, TENON_INVALID, "the store is active");
   }
   phase_.store(Phase::kIdle);
-  forget_all();
+  if (!forget_all()) {
+    return plugin::fail(err, TENON_BUSY, "views of the earlier activation are still held");
+  }
   Layout layout;
   Scan scan;
   bool crashed = false;
