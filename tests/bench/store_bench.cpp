@@ -118,10 +118,9 @@ void measure(const std::filesystem::path& dir, const Setting& setting, double se
   const double bytes = static_cast<double>(store.log().end);
   const double copy = copy_speed(results[0].bytes);
   std::printf(
-      "body=%zu batch=%zu file_mib=%lld keys=%d appends_per_s=%.0f mb_per_s=%.0f "
-      "memcpy_mb_per_s=%.0f "
-      "share=%.2f longest_append_ms=%.2f files=%.0f open_ms=%.1f rss_anon_kib=%ld "
-      "rss_file_kib=%ld\n",
+      "body=%zu batch=%zu file_mib=%lld keys=%d appends_per_s=%.0f appends_per_cpu_s=%.0f "
+      "mb_per_cpu_s=%.0f memcpy_mb_per_cpu_s=%.0f share=%.2f longest_append_ms=%.2f files=%.0f "
+      "open_ms=%.1f rss_anon_kib=%ld rss_file_kib=%ld\n",
       setting.body,
       setting.batch,
       static_cast<long long>(setting.file_bytes >> 20),
