@@ -95,8 +95,9 @@ struct Bind<T, R (C::*)(A...)> {
   template <auto kMethod>
   static R call(void* self, A... a) noexcept {
     auto& holder = *static_cast<Holder<T>*>(self);
-    return guarded<R>(
-        holder, error_argument(a...), [&]() -> R { return ((*holder.object).*kMethod)(a...); });
+    return guarded<R>(holder, error_argument(a...), [&]() -> R {
+      return (static_cast<C&>(*holder.object).*kMethod)(a...);
+    });
   }
 };
 template <class T, class C, class R, class... A>
