@@ -34,7 +34,7 @@ Result<> Groups::load() {
     g.name = name;
     put_locked(std::move(g));
   }
-  TENON_TRY(load_json_file(file_, [this](std::string_view text) -> Result<> {
+  TENON_TRY(file_.load([this](std::string_view text) -> Result<> {
     TENON_TRY(auto table, proto::decode_subscription_group_table(text));
     for (auto& [name, group] : table.groups) {
       if (group.name.empty()) {
@@ -59,7 +59,7 @@ void Groups::put_locked(proto::SubscriptionGroupConfig config) {
 void Groups::bump_locked() {
   version_.timestamp = clock_.wall_ms();
   ++version_.counter;
-  ++changes_;
+  file_.changed();
   published_.publish(std::make_shared<const GroupMap>(groups_));
 }
 
@@ -119,18 +119,7 @@ Result<bool> Groups::remove(std::string_view name) {
 }
 
 Result<> Groups::persist() {
-  const std::scoped_lock serial(persist_mutex_);
-  std::uint64_t changes = 0;
-  {
-    const std::scoped_lock lock(mutex_);
-    changes = changes_;
-  }
-  if (changes == persisted_) {
-    return ok();
-  }
-  TENON_TRY(save_json_file(file_, proto::encode(table(), true)));
-  persisted_ = changes;
-  return ok();
+  return file_.save_if_changed([this] { return proto::encode(table(), true); });
 }
 
 proto::SubscriptionGroupTable Groups::table() const {

@@ -1,6 +1,7 @@
 // Consumer group settings: table and file subscriptionGroup.json (spec: broker §4.4).
 #pragma once
 
+#include "meta/json_file.h"
 #include "util/hashing.h"
 #include "util/published.h"
 
@@ -48,14 +49,11 @@ class Groups {
 
   const BrokerConfig& config_;
   const Clock& clock_;
-  std::filesystem::path file_;
+  JsonFile file_;
   mutable std::mutex mutex_;
   GroupMap groups_{};
   proto::DataVersion version_{};
   std::map<std::string, std::string> extra_{};
-  std::uint64_t changes_ = 0;
-  std::mutex persist_mutex_;
-  std::uint64_t persisted_ = 0;
   Published<GroupMap> published_;
   std::function<void()> listener_{};
 };

@@ -165,4 +165,19 @@ Result<> save_json_file(const std::filesystem::path& path, std::string_view text
   return ok();
 }
 
+Result<> JsonFile::load(const std::function<Result<>(std::string_view)>& parse) const {
+  return load_json_file(path_, parse);
+}
+
+Result<> JsonFile::save_if_changed(const std::function<std::string()>& text) {
+  const std::scoped_lock lock(save_mutex_);
+  const std::uint64_t changes = changes_.load(std::memory_order_acquire);
+  if (changes == saved_) {
+    return ok();
+  }
+  TENON_TRY(save_json_file(path_, text()));
+  saved_ = changes;
+  return ok();
+}
+
 }  // namespace tenon::broker

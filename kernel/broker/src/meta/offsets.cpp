@@ -26,7 +26,7 @@ Offsets::Shard& Offsets::shard(std::string_view key) const {
 }
 
 Result<> Offsets::load() {
-  return load_json_file(file_, [this](std::string_view text) -> Result<> {
+  return file_.load([this](std::string_view text) -> Result<> {
     TENON_TRY(auto table, proto::decode_consumer_offset_table(text));
     for (auto& [key, queues] : table.offsets) {
       Shard& s = shard(key);
@@ -58,7 +58,7 @@ void Offsets::commit(std::string_view group,
       at->second = offset;
     }
   }
-  changes_.fetch_add(1, std::memory_order_release);
+  file_.changed();
 }
 
 std::int64_t Offsets::query(std::string_view group,
@@ -111,7 +111,7 @@ void Offsets::remove_group(std::string_view group) {
       return at != std::string::npos && std::string_view(entry.first).substr(at + 1) == group;
     });
   }
-  changes_.fetch_add(1, std::memory_order_release);
+  file_.changed();
 }
 
 proto::ConsumerOffsetTable Offsets::table() const {
@@ -127,14 +127,7 @@ proto::ConsumerOffsetTable Offsets::table() const {
 }
 
 Result<> Offsets::persist() {
-  const std::scoped_lock serial(persist_mutex_);
-  const std::uint64_t changes = changes_.load(std::memory_order_acquire);
-  if (changes == persisted_) {
-    return ok();
-  }
-  TENON_TRY(save_json_file(file_, proto::encode(table(), true)));
-  persisted_ = changes;
-  return ok();
+  return file_.save_if_changed([this] { return proto::encode(table(), true); });
 }
 
 }  // namespace tenon::broker

@@ -1,13 +1,13 @@
 // Committed offsets of consumer groups: table and file consumerOffset.json (spec: broker §11).
 #pragma once
 
+#include "meta/json_file.h"
 #include "util/hashing.h"
 
 #include "tenon/base/result.h"
 #include "tenon/proto/bodies.h"
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -49,12 +49,9 @@ class Offsets {
   };
   Shard& shard(std::string_view key) const;
 
-  std::filesystem::path file_;
+  JsonFile file_;
   mutable std::array<Shard, 16> shards_{};
   std::map<std::string, std::string> extra_{};
-  std::atomic<std::uint64_t> changes_{0};
-  std::mutex persist_mutex_;
-  std::uint64_t persisted_ = 0;
 };
 
 }  // namespace tenon::broker

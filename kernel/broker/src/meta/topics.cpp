@@ -82,7 +82,7 @@ Result<> Topics::load() {
   const std::scoped_lock lock(mutex_);
   add_builtin();
   // Trap: the file adds over the built-in entries, so persisted settings win (broker §4.1).
-  TENON_TRY(load_json_file(file_, [this](std::string_view text) -> Result<> {
+  TENON_TRY(file_.load([this](std::string_view text) -> Result<> {
     TENON_TRY(auto table, proto::decode_topic_table(text));
     for (auto& [name, config] : table.topics) {
       if (config.name.empty()) {
@@ -110,7 +110,7 @@ void Topics::publish_locked() {
 void Topics::bump_locked() {
   version_.timestamp = clock_.wall_ms();
   ++version_.counter;
-  ++changes_;
+  file_.changed();
   publish_locked();
 }
 
@@ -260,18 +260,7 @@ void Topics::set_order_topics(const proto::KvTable& table) {
 }
 
 Result<> Topics::persist() {
-  const std::scoped_lock serial(persist_mutex_);
-  std::uint64_t changes = 0;
-  {
-    const std::scoped_lock lock(mutex_);
-    changes = changes_;
-  }
-  if (changes == persisted_) {
-    return ok();
-  }
-  TENON_TRY(save_json_file(file_, proto::encode(table(), true)));
-  persisted_ = changes;
-  return ok();
+  return file_.save_if_changed([this] { return proto::encode(table(), true); });
 }
 
 void Topics::persist_or_log() {

@@ -1,6 +1,7 @@
 // The topics of this broker: table, file topics.json, automatic creation (spec: broker §4, §5.2).
 #pragma once
 
+#include "meta/json_file.h"
 #include "util/hashing.h"
 #include "util/published.h"
 
@@ -108,14 +109,11 @@ class Topics {
 
   const BrokerConfig& config_;
   const Clock& clock_;
-  std::filesystem::path file_;
+  JsonFile file_;
   mutable std::mutex mutex_;  ///< table, version
   TopicMap topics_{};
   proto::DataVersion version_{};
   std::map<std::string, std::string> extra_{};
-  std::uint64_t changes_ = 0;
-  std::mutex persist_mutex_;
-  std::uint64_t persisted_ = 0;
   Published<TopicMap> published_;
   std::set<std::string> system_{};
   std::function<void()> listener_{};
