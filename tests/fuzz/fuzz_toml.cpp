@@ -38,16 +38,6 @@ void describe(config::Visitor& v, Sample& c) {
   v.slots("filter", c.filters, {});
 }
 
-Result<Sample> read(const ConfigNode& root) {
-  Sample out;
-  config::Problems problems;
-  config::Reader reader(root, problems);
-  describe(reader, out);
-  reader.finish();
-  TENON_TRY(problems.result());
-  return out;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -57,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     TENON_CHECK(root.error().detail.starts_with("f.toml:"), "no position: {}", root.error().detail);
     return 0;
   }
-  auto sample = read(root.value());
+  auto sample = config::read_described<Sample>(root.value());
   if (!sample.has_value()) {
     TENON_CHECK(!sample.error().detail.empty(), "no text");
     return 0;
@@ -78,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   describe(printed, first);
   const auto again = config::parse_toml(printed.text(), "again.toml");
   TENON_CHECK(again.has_value(), "{}", again.error().detail);
-  auto second = read(again.value());
+  auto second = config::read_described<Sample>(again.value());
   TENON_CHECK(second.has_value(), "{}", second.error().detail);
   TENON_CHECK(second.value().name == first.name && second.value().hosts == first.hosts &&
                   second.value().wait_ms == first.wait_ms &&

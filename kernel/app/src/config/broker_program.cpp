@@ -52,13 +52,7 @@ void describe(config::Visitor& v, BrokerProgram& c, std::string_view storage_opt
 }
 
 Result<BrokerProgram> read_broker_program(const ConfigNode& root) {
-  BrokerProgram out;
-  config::Problems problems;
-  config::Reader reader(root, problems);
-  describe(reader, out);
-  reader.finish();
-  TENON_TRY(problems.result());
-  return out;
+  return config::read_described<BrokerProgram>(root);
 }
 
 std::string broker_example(host::PluginRegistry& registry) {

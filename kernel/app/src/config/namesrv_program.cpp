@@ -11,13 +11,7 @@ void describe(config::Visitor& v, NamesrvProgram& c) {
 }
 
 Result<NamesrvProgram> read_namesrv_program(const ConfigNode& root) {
-  NamesrvProgram out;
-  config::Problems problems;
-  config::Reader reader(root, problems);
-  describe(reader, out);
-  reader.finish();
-  TENON_TRY(problems.result());
-  return out;
+  return config::read_described<NamesrvProgram>(root);
 }
 
 std::string namesrv_example() {

@@ -63,4 +63,17 @@ class Reader final : public Visitor {
   std::vector<Level> levels_;
 };
 
+/// The whole of it for a struct T that a `describe(Visitor&, T&)` in its namespace describes.
+/// @return kInvalid with all problems, one line each. Thread: any.
+template <class T>
+Result<T> read_described(const ConfigNode& root) {
+  T out;
+  Problems problems;
+  Reader reader(root, problems);
+  describe(reader, out);
+  reader.finish();
+  TENON_TRY(problems.result());
+  return out;
+}
+
 }  // namespace tenon::config
