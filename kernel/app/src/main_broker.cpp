@@ -2,23 +2,15 @@
 #include "config/broker_program.h"
 #include "servers/broker_node.h"
 #include "servers/log_scope.h"
-#include "support/exit_code.h"
+#include "servers/server_main.h"
 #include "support/memory.h"
-#include "support/ready.h"
-#include "support/stop_signal.h"
-#include "support/version.h"
 
 #include "tenon/config/toml.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <optional>
 
 namespace {
@@ -33,14 +25,8 @@ struct Options {
   std::optional<std::string> name{};
   std::optional<std::string> store{};
   std::string namesrv{};
-  std::string log_level{};
   std::vector<std::string> plugin_path{};
 };
-
-int failed(std::string_view text, int code) {
-  std::fprintf(stderr, "tenon-broker: %.*s\n", static_cast<int>(text.size()), text.data());
-  return code;
-}
 
 std::vector<std::string> split_addresses(std::string_view text) {
   std::vector<std::string> out;
@@ -54,7 +40,7 @@ std::vector<std::string> split_addresses(std::string_view text) {
   return out;
 }
 
-Result<BrokerProgram> program_of(const Options& o) {
+Result<BrokerProgram> program_of(const Options& o, std::string_view log_level) {
   BrokerProgram out;
   if (!o.file.empty()) {
     TENON_TRY(const ConfigNode root, config::parse_toml_file(o.file));
@@ -71,7 +57,7 @@ Result<BrokerProgram> program_of(const Options& o) {
              env != nullptr && out.broker.namesrv.empty()) {
     out.broker.namesrv = split_addresses(env);
   }
-  out.log.level = logging::level_of(o.log_level).value_or(out.log.level);
+  out.log.level = logging::level_of(log_level).value_or(out.log.level);
   out.plugins.search_path.insert(
       out.plugins.search_path.begin(), o.plugin_path.begin(), o.plugin_path.end());
   out.broker.store_root = std::filesystem::absolute(out.broker.store_root);
@@ -79,59 +65,47 @@ Result<BrokerProgram> program_of(const Options& o) {
   return out;
 }
 
-int serve(const Options& options, StopSignal& stop, const StartClock& clock) {
-  auto program = program_of(options);
+int serve(const Options& options, ServerMain& app) {
+  auto program = program_of(options, app.log_level());
   if (!program) {
-    return failed(program.error().detail, kExitUsage);
+    return app.failed(program.error().detail, kExitUsage);
   }
   const auto log = LogScope::open(program.value().log);
   if (!log) {
-    return failed(log.error().detail, kExitFailed);
+    return app.failed(log.error().detail, kExitFailed);
   }
   const std::string store = program.value().broker.store_root.string();
-  auto node = BrokerNode::start(std::move(program).value(), stop);
+  auto node = BrokerNode::start(std::move(program).value(), app.stop());
   if (!node) {
-    return failed(node.error().detail, kExitFailed);
+    return app.failed(node.error().detail, kExitFailed);
   }
   trim_memory();
   fmt::print("serving: broker {} at {}, store {}, started in {:.0f} ms\n",
              node.value()->broker().config().name,
              node.value()->broker().advertised_address(),
              store,
-             clock.ms());
+             app.ms_since_start());
   std::fflush(stdout);
-  stop.wait();
-  const std::string fault = stop.fault();
+  app.stop().wait();
+  const std::string fault = app.stop().fault();
   node.value()->stop();
-  return fault.empty() ? kExitOk : failed(fmt::format("stopped: {}", fault), kExitFailed);
+  return fault.empty() ? kExitOk : app.failed(fmt::format("stopped: {}", fault), kExitFailed);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const StartClock clock;
-  tune_allocator();
-  std::signal(SIGPIPE, SIG_IGN);
-  StopSignal stop;
+  ServerMain app("tenon-broker",
+                 "Broker for RocketMQ clients. Runs without a file; options override it.");
   Options options;
-  CLI::App app("Broker for RocketMQ clients. Runs without a file; options override it.",
-               "tenon-broker");
-  app.add_option("--config,-c", options.file, "Configuration file (`tenon config print broker`)");
-  app.add_option(
+  app.options().add_option(
+      "--config,-c", options.file, "Configuration file (`tenon config print broker`)");
+  app.options().add_option(
       "--namesrv,-n", options.namesrv, "Name servers, host:port;host:port [NAMESRV_ADDR]");
-  app.add_option("--port,-p", options.port, "Port for clients, 0: any");
-  app.add_option("--name", options.name, "Name of the broker");
-  app.add_option("--store", options.store, "Folder of all data");
-  app.add_option("--plugin-path", options.plugin_path, "Folder to look for plug-ins in first");
-  app.add_option("--log-level", options.log_level, "trace, debug, info, warn, error, critical, off")
-      ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "critical", "off"}));
-  app.set_version_flag("--version", kVersion);
-  try {
-    app.parse(argc, argv);
-    return serve(options, stop, clock);
-  } catch (const CLI::ParseError& problem) {
-    return app.exit(problem) == 0 ? kExitOk : kExitUsage;
-  } catch (const std::exception& problem) {
-    return failed(problem.what(), kExitFailed);
-  }
+  app.options().add_option("--port,-p", options.port, "Port for clients, 0: any");
+  app.options().add_option("--name", options.name, "Name of the broker");
+  app.options().add_option("--store", options.store, "Folder of all data");
+  app.options().add_option(
+      "--plugin-path", options.plugin_path, "Folder to look for plug-ins in first");
+  return app.run(argc, argv, [&] { return serve(options, app); });
 }
