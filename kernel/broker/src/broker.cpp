@@ -96,6 +96,7 @@ class BrokerImpl final : public Broker {
   std::unique_ptr<DelayService> delay_{};
   std::unique_ptr<Workers> workers_{};
   std::unique_ptr<net::IoPool> pool_{};
+  std::unique_ptr<net::ReverseCalls> calls_ = net::ReverseCalls::create();
   std::optional<Services> services_{};
   std::unique_ptr<Router> router_{};
   PortHandler main_handler_{true};
@@ -248,7 +249,8 @@ void BrokerImpl::build_services() {
                              holds_,
                              *workers_,
                              stats_,
-                             *delay_});
+                             *delay_,
+                             *calls_});
   router_ = std::make_unique<Router>(*services_, *pool_);
   main_handler_.serve(*router_);
   fast_handler_.serve(*router_);

@@ -20,6 +20,7 @@
 
 #include "tenon/base/clock.h"
 #include "tenon/broker/config.h"
+#include "tenon/net/rpc_client.h"
 #include "tenon/proto/message.h"
 
 #include <string>
@@ -52,6 +53,7 @@ struct Services {
   Workers& workers;
   Stats& stats;
   DelayService& delay;
+  net::ReverseCalls& calls;  ///< requests to clients over the connections they came on
 };
 
 }  // namespace tenon::broker

@@ -74,7 +74,8 @@ void Router::on_commands(const net::ConnectionPtr& connection,
   io.refresh();
   for (const proto::CommandView& command : commands) {
     if (command.is_response()) {
-      continue;  // to a one-way notice of ours: nobody waits for it
+      s_.calls.on_response(connection, command, keep);
+      continue;
     }
     const Request request{connection, command, keep};
     if (!is_send(command.code) && !io.batch.records.empty()) {
@@ -148,6 +149,7 @@ void Router::send_again(const std::shared_ptr<const HeldRequest>& held, int atte
 }
 
 void Router::on_close(const net::ConnectionPtr& connection) {
+  s_.calls.on_close(connection);
   pulls_.connection_closed(connection);
   s_.consumers.connection_closed(connection, s_.config.notify_consumer_ids_changed);
   s_.producers.connection_closed(connection);

@@ -101,6 +101,7 @@ struct Rig {
   Stats stats{0};
   DelayService delay{config, clock, levels, *log, topics};
   std::unique_ptr<net::IoPool> pool = net::IoPool::start({.threads = 1}).value();
+  std::unique_ptr<net::ReverseCalls> calls = net::ReverseCalls::create();
   Services services{config,
                     clock,
                     advertised,
@@ -118,7 +119,8 @@ struct Rig {
                     holds,
                     workers,
                     stats,
-                    delay};
+                    delay,
+                    *calls};
 
   std::unique_ptr<Log> open_log() {
     PluginSlot slot{"tenon.store.file", &options};
