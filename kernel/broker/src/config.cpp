@@ -94,6 +94,7 @@ Result<> validate(const BrokerConfig& c) {
   checks.range("io_threads", c.io_threads, 0, 64);
   checks.range("worker_threads", c.worker_threads, 1, 64);
   checks.range("send_queue_max", c.send_queue_max, 1, 10'000'000);
+  checks.range("reply_queue_max", c.reply_queue_max, 1, 10'000'000);
   checks.range("pull_queue_max", c.pull_queue_max, 1, 10'000'000);
   checks.range("query_queue_max", c.query_queue_max, 1, 10'000'000);
   checks.range("admin_queue_max", c.admin_queue_max, 1, 10'000'000);

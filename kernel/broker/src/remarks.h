@@ -55,6 +55,12 @@ inline constexpr std::string_view kNoTransactions =
     "transactional messages are not served by this broker";
 inline constexpr std::string_view kTopicNotWritable = "the topic[{}] sending message is forbidden";
 inline constexpr std::string_view kLookMessageFailed = "look message by offset failed, {}";
+// ReplyMessageProcessor
+inline constexpr std::string_view kReplyToClientNull =
+    "reply message properties[REPLY_TO_CLIENT] is null";
+inline constexpr std::string_view kReplyClientNotFound =
+    "push reply message fail, channel of <{}> not found.";
+inline constexpr std::string_view kReplyPushFailed = "push reply message to {}fail.";
 // TopicValidator
 inline constexpr std::string_view kSystemTopicConflict =
     "The topic[{}] is conflict with system topic.";

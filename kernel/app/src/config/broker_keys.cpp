@@ -9,7 +9,7 @@ using broker::BrokerConfig;
 
 // A new member changes this number: give it a key below, print configs/broker.toml anew, and change
 // the number.
-static_assert(sizeof(BrokerConfig) == 536, "every member of BrokerConfig needs a key");
+static_assert(sizeof(BrokerConfig) == 552, "every member of BrokerConfig needs a key");
 
 void describe_identity(config::Visitor& v, BrokerConfig& c) {
   v.key("cluster", &c.cluster, {.doc = "Name of the cluster.", .rocketmq = "brokerClusterName"});
@@ -136,6 +136,10 @@ void describe_send(config::Visitor& v, BrokerConfig& c) {
   v.key("reject_transaction_message",
         &c.reject_transaction_message,
         {.doc = "Refuse transactional messages.", .rocketmq = "rejectTransactionMessage"});
+  v.key("store_reply",
+        &c.store_reply,
+        {.doc = "Replies to request messages are stored, too.",
+         .rocketmq = "storeReplyMessageEnable"});
   v.key("message_delay_level",
         &c.message_delay_level,
         {.doc = "Delays of the levels 1, 2, … of delayed messages and retries.",
@@ -267,6 +271,12 @@ void describe_threads(config::Visitor& v, BrokerConfig& c) {
         &c.send_queue_max,
         {.doc = "Sends that wait for the disk; beyond, they are refused as busy.",
          .rocketmq = "sendThreadPoolQueueCapacity",
+         .min = 1,
+         .max = 10'000'000});
+  v.key("reply_queue_max",
+        &c.reply_queue_max,
+        {.doc = "Replies that wait until their requesters have taken them.",
+         .rocketmq = "replyThreadPoolQueueCapacity",
          .min = 1,
          .max = 10'000'000});
   v.key("pull_queue_max",

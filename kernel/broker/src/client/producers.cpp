@@ -65,6 +65,18 @@ std::optional<std::vector<ClientChannel>> Producers::channels(std::string_view g
   return it->second;
 }
 
+std::optional<ClientChannel> Producers::find_client(std::string_view client_id) const {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& [group, channels] : groups_) {
+    for (const ClientChannel& c : channels) {
+      if (c.client_id == client_id && c.connection->is_open()) {
+        return c;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 std::map<std::string, std::vector<ClientChannel>> Producers::all() const {
   const std::scoped_lock lock(mutex_);
   return {groups_.begin(), groups_.end()};

@@ -22,6 +22,8 @@ class Producers {
   std::vector<net::ConnectionPtr> expire(std::int64_t before_ms);
   std::optional<std::vector<ClientChannel>> channels(std::string_view group) const;
   std::map<std::string, std::vector<ClientChannel>> all() const;
+  /// The open connection of a client, in whatever group it produces.
+  std::optional<ClientChannel> find_client(std::string_view client_id) const;
 
  private:
   mutable std::mutex mutex_;

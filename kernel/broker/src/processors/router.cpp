@@ -19,6 +19,10 @@ bool is_send(std::int32_t code) noexcept {
   return code == C::kSendMessageV2 || code == C::kSendMessage || code == C::kSendBatchMessage;
 }
 
+bool is_reply(std::int32_t code) noexcept {
+  return code == C::kSendReplyMessage || code == C::kSendReplyMessageV2;
+}
+
 bool is_pull(std::int32_t code) noexcept {
   return code == C::kPullMessage || code == C::kLitePullMessage;
 }
@@ -49,7 +53,8 @@ Router::Router(const Services& services, net::IoPool& pool)
              [this](std::shared_ptr<const HeldRequest> held, int attempt) {
                send_again(held, attempt);
              }),
-      pulls_(services, [this](net::IoThread& thread) -> IoState& { return state_of(thread); }) {
+      pulls_(services, [this](net::IoThread& thread) -> IoState& { return state_of(thread); }),
+      replies_(services) {
   for (std::size_t i = 0; i < pool.size(); ++i) {
     states_.push_back(std::make_unique<IoState>(
         services, static_cast<std::uint64_t>(services.clock.wall_ms()) * (2 * i + 1)));
@@ -93,6 +98,8 @@ void Router::one(IoState& io, const Request& request, bool pulls_served) {
       sends_.add(io, request, 0);
     } else if (is_pull(request.command.code) && pulls_served) {
       pulls_.handle(io, request);
+    } else if (is_reply(request.command.code)) {
+      replies_.handle(io, request);
     } else {
       other(request, pulls_served);
     }

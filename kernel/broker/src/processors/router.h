@@ -5,6 +5,7 @@
 #include "processors/handlers.h"
 #include "processors/io_state.h"
 #include "processors/pull.h"
+#include "processors/reply.h"
 #include "processors/send.h"
 #include "services.h"
 
@@ -42,6 +43,7 @@ class Router {
   std::vector<std::unique_ptr<IoState>> states_{};
   SendProcessor sends_;
   PullProcessor pulls_;
+  ReplyProcessor replies_;
   Handlers handlers_{};
 };
 

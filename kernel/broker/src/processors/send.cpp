@@ -1,5 +1,6 @@
 #include "processors/send.h"
 
+#include "processors/send_check.h"
 #include "remarks.h"
 
 #include "tenon/base/endian.h"
@@ -7,36 +8,16 @@
 #include "tenon/host/plugin_registry.h"
 #include "tenon/proto/properties.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include <time.h>
-
 namespace tenon::broker {
 namespace {
 
 using Code = proto::ResponseCode;
-
-/// "yyyyMMddHHmmssSSS" in local time (UtilAll.timeMillisToHumanString3).
-std::string human_time(std::int64_t ms) {
-  const std::time_t seconds = static_cast<std::time_t>(ms / 1000);
-  std::tm tm{};
-  ::localtime_r(&seconds, &tm);
-  return fmt::format("{:%Y%m%d%H%M%S}{:03d}", tm, ms % 1000);
-}
-
-/// "RW-" (PermName.perm2String).
-std::string perm_text(std::int32_t perm) {
-  std::string text = "---";
-  text[0] = (perm & proto::kPermRead) != 0 ? 'R' : '-';
-  text[1] = (perm & proto::kPermWrite) != 0 ? 'W' : '-';
-  text[2] = (perm & proto::kPermInherit) != 0 ? 'X' : '-';
-  return text;
-}
 
 }  // namespace
 
@@ -97,66 +78,29 @@ void SendProcessor::add(IoState& io, const Request& request, int attempt) {
 /// Checks 1 to 6 of broker §5.1 in Java's order. False: answered, or to be run again.
 bool SendProcessor::check(
     IoState& io, const Request& request, const SendHeader& header, Target& target, int attempt) {
-  const BrokerConfig& config = s_.config;
-  if (config.accept_send_from_ms > 0 && s_.clock.wall_ms() < config.accept_send_from_ms) {
-    refuse(request,
-           Code::kSystemError,
-           fmt::format(remark::kNotYetInService, human_time(config.accept_send_from_ms)));
+  const Topic* const found = io.find_topic(header.topic);
+  if (const auto refusal = check_send(s_, header, found)) {
+    refuse(request, refusal->code, refusal->remark);
     return false;
   }
-  if ((config.permission & proto::kPermWrite) == 0) {
-    const Topic* topic = io.find_topic(header.topic);
-    if (topic != nullptr && topic->config().order) {
-      refuse(request,
-             Code::kNoPermission,
-             fmt::format(remark::kBrokerSendForbidden, s_.advertised.ip));
-      return false;
-    }
-  }
-  if (auto legal = proto::check_topic_name(header.topic); legal.has_error()) {
-    refuse(request, Code::kSystemError, legal.error().detail);
-    return false;
-  }
-  if (Topics::not_sendable(header.topic)) {
-    refuse(request, Code::kNoPermission, fmt::format(remark::kTopicSendForbidden, header.topic));
-    return false;
-  }
-  return find_topic(io, request, header, target, attempt);
-}
-
-bool SendProcessor::find_topic(
-    IoState& io, const Request& request, const SendHeader& header, Target& target, int attempt) {
-  const Topic* found = io.find_topic(header.topic);
   if (found == nullptr) {
     if (attempt > 0) {
       log_warn("broker",
                "send to an unknown topic topic={} peer={}",
                header.topic,
                proto::to_string(request.connection->peer()));
-      refuse(request, Code::kTopicNotExist, fmt::format(remark::kTopicNotExist, header.topic));
+      refuse(request, Code::kTopicNotExist, topic_not_exist(header.topic).remark);
     } else {
       create_topic_then_again(request, header, attempt);
     }
     return false;
   }
-  const Topic& topic = *found;
-  const proto::TopicConfig& config = topic.config();
-  // Trap: queues between the write and the read count are accepted (broker §5.1).
-  if (header.queue_id >= static_cast<std::int32_t>(topic.queue_count())) {
-    refuse(request,
-           Code::kSystemError,
-           fmt::format(remark::kQueueIdIllegal,
-                       header.queue_id,
-                       config.name,
-                       config.read_queue_count,
-                       config.write_queue_count,
-                       perm_text(config.perm),
-                       config.filter_type,
-                       config.sys_flag,
-                       config.order,
-                       proto::to_string(request.connection->peer())));
+  if (const auto refusal = check_queue(*found, header.queue_id, request.connection->peer())) {
+    refuse(request, refusal->code, refusal->remark);
     return false;
   }
+  const Topic& topic = *found;
+  const proto::TopicConfig& config = topic.config();
   target.topic = &topic;
   target.queue_id = header.queue_id;
   if (header.queue_id < 0) {

@@ -46,8 +46,6 @@ class SendProcessor {
   };
   bool check(
       IoState& io, const Request& request, const SendHeader& header, Target& target, int attempt);
-  bool find_topic(
-      IoState& io, const Request& request, const SendHeader& header, Target& target, int attempt);
   bool redirect_retry(
       IoState& io, const Request& request, const SendHeader& header, Target& target, int attempt);
   bool add_single(IoState& io, const Request& request, const SendHeader& header, Target& target);

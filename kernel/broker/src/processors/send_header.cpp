@@ -154,7 +154,8 @@ void put_property(char* begin, char*& at, std::string_view name, std::string_vie
 
 Result<> parse_send_header(const proto::CommandView& command, SendHeader& out) {
   HeaderReader reader(out);
-  const bool long_names = command.code == proto::RequestCode::kSendMessage;
+  const bool long_names = command.code == proto::RequestCode::kSendMessage ||
+                          command.code == proto::RequestCode::kSendReplyMessage;
   for (const proto::Field& field : command.fields) {
     if (long_names) {
       if (const char letter = letter_of(field.key); letter != 0) {

@@ -50,6 +50,7 @@ struct BrokerConfig {
   bool sync_flush = false;                     ///< [flushDiskType=SYNC_FLUSH] answer after fsync
   std::int64_t sync_flush_timeout_ms = 5'000;  ///< [syncFlushTimeout] 100..60000
   std::int64_t page_cache_busy_ms = 1'000;     ///< [osPageCacheBusyTimeOutMills] 10..60000
+  bool store_reply = true;                     ///< [storeReplyMessageEnable]
   std::int64_t accept_send_from_ms = 0;        ///< [startAcceptSendRequestTimeStamp] epoch ms
   bool reject_transaction_message = false;     ///< [rejectTransactionMessage]
   std::string message_delay_level =
@@ -80,10 +81,11 @@ struct BrokerConfig {
   // Threads, queues, connections.
   std::uint32_t io_threads = 0;      ///< 0 = cores, at most 4; 1..64
   std::uint32_t worker_threads = 2;  ///< of each of: cold reads, queries, administration; 1..64
-  std::uint32_t send_queue_max = 10'000;       ///< [sendThreadPoolQueueCapacity] waiting for flush
-  std::uint32_t pull_queue_max = 100'000;      ///< [pullThreadPoolQueueCapacity] cold reads
-  std::uint32_t query_queue_max = 20'000;      ///< [queryThreadPoolQueueCapacity]
-  std::uint32_t admin_queue_max = 10'000;      ///< [adminBrokerThreadPoolQueueCapacity]
+  std::uint32_t send_queue_max = 10'000;   ///< [sendThreadPoolQueueCapacity] waiting for flush
+  std::uint32_t reply_queue_max = 10'000;  ///< [replyThreadPoolQueueCapacity] waiting for clients
+  std::uint32_t pull_queue_max = 100'000;  ///< [pullThreadPoolQueueCapacity] cold reads
+  std::uint32_t query_queue_max = 20'000;  ///< [queryThreadPoolQueueCapacity]
+  std::uint32_t admin_queue_max = 10'000;  ///< [adminBrokerThreadPoolQueueCapacity]
   std::int64_t wait_in_pull_queue_ms = 5'000;  ///< [waitTimeMillsInPullQueue]
   std::int64_t idle_connection_ms = 120'000;   ///< [serverChannelMaxIdleTimeSeconds] 0 = never
   std::uint32_t connection_max = 100'000;      ///< further connections are refused
