@@ -1,6 +1,10 @@
 // Appends per second of the file store, one thread, and the longest append over file changes.
 //
 //   store_bench [--dir FOLDER] [--seconds S]
+//   store_bench roll [--dir FOLDER] [--rolls N] [--file-mib M] [--rate MB_PER_S] [--body B]
+//                    [--batch N] [--keys 1] [--sync 1] [--where 1]
+#include "store_bench.h"
+
 #include "../support/store_harness.h"
 
 #include <algorithm>
@@ -142,7 +146,47 @@ void measure(const std::filesystem::path& dir, const Setting& setting, double se
 
 }  // namespace
 
+namespace {
+
+int roll(int argc, char** argv) {
+  tenon::bench::RollOptions o;
+  o.dir = std::filesystem::temp_directory_path();
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string key = argv[i];
+    const char* value = argv[i + 1];
+    const auto number = static_cast<std::uint64_t>(std::atoll(value));
+    if (key == "--dir") {
+      o.dir = value;
+    } else if (key == "--rolls") {
+      o.rolls = number;
+    } else if (key == "--file-mib") {
+      o.file_bytes = number << 20;
+    } else if (key == "--rate") {
+      o.mb_per_s = std::atof(value);
+    } else if (key == "--body") {
+      o.body = number;
+    } else if (key == "--batch") {
+      o.batch = number;
+    } else if (key == "--keys") {
+      o.keys = number != 0;
+    } else if (key == "--sync") {
+      o.sync = number != 0;
+    } else if (key == "--where") {
+      o.where = number != 0;
+    } else {
+      std::fprintf(stderr, "unknown option %s\n", key.c_str());
+      return 2;
+    }
+  }
+  return tenon::bench::run_roll(o);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "roll") == 0) {
+    return roll(argc, argv);
+  }
   std::filesystem::path dir = std::filesystem::temp_directory_path();
   double seconds = 1.5;
   for (int i = 1; i + 1 < argc; i += 2) {

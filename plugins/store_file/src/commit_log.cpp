@@ -23,6 +23,9 @@ void CommitLog::set_positions(std::uint64_t min, std::uint64_t end, std::uint64_
 
 void CommitLog::set_end(std::uint64_t end) {
   file_ = files_.find(end);
+  if (file_ != nullptr) {
+    file_->expect_appends();
+  }
   reserved_.store(end, std::memory_order_release);
   end_.store(end, std::memory_order_release);
   frame_end_.store(end, std::memory_order_release);

@@ -138,6 +138,7 @@ Result<> ConsumeQueue::pad_to(std::int64_t offset) {
 Result<> ConsumeQueue::make_room(std::int64_t offset) {
   const std::uint64_t pos = static_cast<std::uint64_t>(offset) * kUnitBytes;
   TENON_TRY(MappedFile * file, files_.ensure(files_.base_of(pos)));
+  file->expect_appends();
   // A page at a time: a full disk is an error here and not a SIGBUS at the store.
   const std::uint64_t in_file = pos - file->base();
   std::uint64_t stop = std::min(page_up(in_file + kUnitBytes), file->bytes());
@@ -153,6 +154,11 @@ Result<> ConsumeQueue::make_room(std::int64_t offset) {
 void ConsumeQueue::prepare_next_file() noexcept {
   nearly_full_.store(false, std::memory_order_relaxed);
   if (!files_.empty()) {
+    const std::uint64_t end = files_.last_end();
+    if (const FilePin before =
+            end < 2 * files_.file_bytes() ? FilePin{} : files_.pin(end - 2 * files_.file_bytes())) {
+      before->expect_reads();
+    }
     // A failure shows when the file is needed.
     static_cast<void>(files_.ensure(files_.last_end()).has_value());
   }

@@ -51,7 +51,22 @@ Result<> MappedFile::map(bool create) {
   }
   data_ = static_cast<std::uint8_t*>(at);
   fd_ = std::move(fd);
+  if (create) {
+    expect_appends();
+  }
   return ok();
+}
+
+void MappedFile::expect_appends() noexcept {
+  if (data_ != nullptr && !appending_.exchange(true, std::memory_order_relaxed)) {
+    static_cast<void>(::madvise(data_, bytes_, MADV_RANDOM));
+  }
+}
+
+void MappedFile::expect_reads() noexcept {
+  if (data_ != nullptr && appending_.exchange(false, std::memory_order_relaxed)) {
+    static_cast<void>(::madvise(data_, bytes_, MADV_NORMAL));
+  }
 }
 
 Result<> MappedFile::sync(std::uint64_t from, std::uint64_t to) const {

@@ -43,6 +43,13 @@ class MappedFile {
   const std::string& path() const noexcept { return path_; }
   int fd() const noexcept { return fd_.get(); }
 
+  /// The file grows at its end. Trap: without this a fault on a new page reads ahead: the system
+  /// fills and zeroes as much as the read-ahead of the disk, 8 MiB on many, with the pages locked,
+  /// and an append waits for that (spec: store §2.1). A file that was made starts like this.
+  void expect_appends() noexcept;
+  /// The file is complete: readers profit from read-ahead. Thread: any, not the appender.
+  void expect_reads() noexcept;
+
   /// Writes the pages of [from, to) (positions in the sequence) to the disk.
   Result<> sync(std::uint64_t from, std::uint64_t to) const;
   /// Makes the pages of [from, to) writable without a fault; kFull when the disk is full.
@@ -64,6 +71,7 @@ class MappedFile {
   std::uint8_t* data_ = nullptr;
   Fd fd_{};
   std::atomic<std::uint32_t> pins_{0};
+  std::atomic<bool> appending_{false};
 };
 
 /// Holds a file in its set for a scope.

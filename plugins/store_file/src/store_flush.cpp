@@ -219,6 +219,9 @@ void Store::give_back_pages() {
     }
     const std::uint64_t stop = std::min(upto, pin->end());
     pin->forget(from, stop);
+    if (stop == pin->end()) {
+      pin->expect_reads();
+    }
     from = stop;
   }
   given_back_ = upto;
