@@ -98,6 +98,8 @@ inline constexpr std::string_view kQueryNotFound =
     "can not find message, maybe time range not correct";
 inline constexpr std::string_view kViewNotFound = "can not find message by the offset, {}";
 // AdminBrokerProcessor
+/// What Java's constructor puts in and some successful answers keep (remoting §1.8).
+inline constexpr std::string_view kNotSet = "not set any response code";
 inline constexpr std::string_view kTopicUnknown = "topic[{}] not exist";
 inline constexpr std::string_view kGroupNotOnline = "the consumer group[{}] not online";
 inline constexpr std::string_view kProducerGroupUnknown = "the producer group[{}] not exist";

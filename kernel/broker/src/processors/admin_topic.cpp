@@ -59,7 +59,9 @@ Reply update_topic(const Services& s, const Request& request) {
   if (auto written = s.topics.update(std::move(config).value()); written.has_error()) {
     return system_error(written.error());
   }
-  return {};
+  Reply reply;
+  reply.remark = remark::kNotSet;
+  return reply;
 }
 
 proto::TopicConfig topic_of(const proto::JsonNode& node) {

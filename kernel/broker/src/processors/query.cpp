@@ -87,8 +87,11 @@ Reply query_message(const Services& s, const Request& request) {
       }
     }
   }
-  reply.field("indexLastUpdatePhyoffset", static_cast<std::int64_t>(found.last_update_phys));
-  reply.field("indexLastUpdateTimestamp", found.last_update_ms);
+  // Trap: Java tells how far the index is only with something found, else 0.
+  const bool any = !extents.empty();
+  reply.field("indexLastUpdatePhyoffset",
+              any ? static_cast<std::int64_t>(found.last_update_phys) : 0);
+  reply.field("indexLastUpdateTimestamp", any ? found.last_update_ms : 0);
   if (reply.body.empty()) {
     reply.code = Code::kQueryNotFound;
     reply.remark = remark::kQueryNotFound;

@@ -233,12 +233,14 @@ std::string_view rewrite_properties(std::string_view text,
   const std::size_t bound = text.size() + changes.cluster.size() + changes.real_topic.size() + 96;
   char* const begin = arena.take_text(bound);
   char* at = begin;
+  const bool redirected = !changes.real_topic.empty();
   for (proto::PropertyIterator it(text); it.next();) {
     const std::string_view name = it.name();
-    const bool drop = name == proto::prop::kWait || name == proto::prop::kCluster ||
-                      (changes.dead_letter && name == proto::prop::kDelay) ||
-                      (!changes.real_topic.empty() &&
-                       (name == proto::prop::kRealTopic || name == proto::prop::kRealQueueId));
+    // Trap: a message that goes to another topic first keeps WAIT (store §3.3).
+    const bool drop =
+        (!redirected && name == proto::prop::kWait) || name == proto::prop::kCluster ||
+        (changes.dead_letter && name == proto::prop::kDelay) ||
+        (redirected && (name == proto::prop::kRealTopic || name == proto::prop::kRealQueueId));
     if (!drop) {
       put_property(begin, at, name, it.value());
     }

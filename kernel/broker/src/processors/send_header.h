@@ -53,7 +53,8 @@ struct PropertyChanges {
   std::int32_t real_queue_id = 0;
   bool dead_letter = false;  ///< DELAY becomes -1: a dead letter is not delayed
 };
-/// The stored text: the client's without WAIT and malformed items, plus the changes. In the arena.
+/// The stored text: the client's without malformed items and, unless it has a real topic, without
+/// WAIT; plus the changes. In the arena.
 std::string_view rewrite_properties(std::string_view text,
                                     const PropertyChanges& changes,
                                     Arena& arena);

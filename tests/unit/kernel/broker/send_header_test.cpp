@@ -127,11 +127,12 @@ TEST_SUITE("broker/send_header") {
           "2\x02"
           "CLUSTER\x01"
           "C");
+    // Only a message that goes to another topic first keeps WAIT (store §3.3).
     CHECK(text("DELAY\x01"
-               "3",
+               "3\x02WAIT\x01true",
                {.cluster = "C", .real_topic = "T", .real_queue_id = 12}) ==
           "DELAY\x01"
-          "3\x02"
+          "3\x02WAIT\x01true\x02"
           "CLUSTER\x01"
           "C\x02REAL_TOPIC\x01T\x02REAL_QID\x01"
           "12");
