@@ -24,7 +24,7 @@ for group in "$@"; do
   case $group in
   build)
     tool cmake cmake; tool ninja ninja-build; tool g++ g++; tool ccache ccache; tool pkg-config pkg-config; tool git git
-    package libboost1.81-dev libspdlog-dev libfmt-dev libtomlplusplus-dev libcli11-dev liblz4-dev libzstd-dev zlib1g-dev libdeflate-dev libssl-dev doctest-dev ;;
+    package libboost1.81-dev libspdlog-dev libfmt-dev libtomlplusplus-dev libcli11-dev liblz4-dev libzstd-dev zlib1g-dev libdeflate-dev libssl-dev doctest-dev tao-pegtl-dev ;;
   test)
     tool clang-14 clang-14; tool clang-format-14 clang-format-14; tool python3 python3
     package libclang-rt-14-dev ;;

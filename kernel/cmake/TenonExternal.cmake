@@ -22,3 +22,8 @@ target_compile_definitions(tenon_ext_dll INTERFACE BOOST_DLL_USE_STD_FS)
 find_library(TENON_LZ4 lz4 REQUIRED)
 find_library(TENON_ZSTD zstd REQUIRED)
 find_library(TENON_DEFLATE deflate REQUIRED)
+
+# PEGTL: headers only, kept as system headers so that their warnings are not ours.
+find_path(TENON_PEGTL tao/pegtl.hpp REQUIRED)
+add_library(tenon_ext_pegtl INTERFACE)
+target_include_directories(tenon_ext_pegtl SYSTEM INTERFACE ${TENON_PEGTL})
