@@ -3,6 +3,7 @@
 #include "errors.h"
 #include "message_block.h"
 #include "message_text.h"
+#include "orderly.h"
 #include "producer_core.h"
 
 #include "tenon/base/endian.h"
@@ -22,7 +23,7 @@ constexpr int kExpiredPerRun = 16;
 
 Ack ConsumerCore::call_listener(std::span<const MessageView> batch) noexcept {
   try {
-    return listener_(batch);
+    return listeners_.concurrent(batch);
   } catch (const std::exception& e) {
     log_warn("sdk", "listener threw, message comes again what=\"{}\"", e.what());
   } catch (...) {
@@ -175,9 +176,15 @@ void ConsumerCore::consume_directly(MessageView message,
     const auto begin = std::chrono::steady_clock::now();
     proto::ConsumeMessageDirectlyResult result;
     try {
-      const Ack ack = self->listener_(std::span(&message, 1));
-      result.result =
-          ack.done(1) == 1 ? proto::ConsumeResult::kSuccess : proto::ConsumeResult::kLater;
+      const std::span<const MessageView> one(&message, 1);
+      if (self->orderly_) {
+        result.order = true;
+        result.result = Orderly::direct_result(self->listeners_.orderly(one), result.auto_commit);
+      } else {
+        result.result = self->listeners_.concurrent(one).done(1) == 1
+                            ? proto::ConsumeResult::kSuccess
+                            : proto::ConsumeResult::kLater;
+      }
     } catch (const std::exception& e) {
       result.result = proto::ConsumeResult::kThrowException;
       result.remark = e.what();

@@ -2,11 +2,13 @@
 #include "consumer_core.h"
 
 #include "errors.h"
+#include "orderly.h"
 #include "validate.h"
 
 #include "tenon/base/log.h"
 #include "tenon/proto/bodies_admin.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace tenon::sdk::detail {
@@ -22,7 +24,12 @@ Result<void> in_range(const char* name, T value, T low, T high) {
   return {};
 }
 
-Result<void> check(const PushConsumerOptions& o) {
+Result<void> check(const PushConsumerOptions& o, bool orderly) {
+  if (!orderly || o.max_attempts != -1) {
+    if (auto r = in_range<int>("max_attempts", o.max_attempts, 1, 1'000'000); !r) {
+      return r;
+    }
+  }
   if (auto r = check_group(o.group); !r) {
     return r;
   }
@@ -46,7 +53,6 @@ Result<void> check(const PushConsumerOptions& o) {
         in_range<std::size_t>("cached_max_mib", o.cached_max_mib, 1, 1024),
         in_range<std::int64_t>("cached_max_span", o.cached_max_span, 1, 65535),
         in_range<std::int64_t>("pull_interval", o.pull_interval.count(), 0, 65535),
-        in_range<int>("max_attempts", o.max_attempts, 1, 1'000'000),
         in_range<std::int64_t>("offset_interval", o.offset_interval.count(), 10, 24 * 3600 * 1000),
         in_range<std::int64_t>(
             "rebalance_interval", o.rebalance_interval.count(), 10, 24 * 3600 * 1000),
@@ -87,8 +93,9 @@ void filter_by_tag(const std::vector<std::string>& tags, std::vector<MessageView
 
 Result<std::shared_ptr<ConsumerCore>> ConsumerCore::create(ClientCore& client,
                                                            PushConsumerOptions options,
-                                                           PushConsumer::Listener listener) {
-  if (auto r = check(options); !r) {
+                                                           Listeners listeners) {
+  const bool orderly = static_cast<bool>(listeners.orderly);
+  if (auto r = check(options, orderly); !r) {
     return std::move(r).error();
   }
   if (options.mode == GroupMode::kBroadcasting && client.options().instance_name.empty()) {
@@ -103,7 +110,7 @@ Result<std::shared_ptr<ConsumerCore>> ConsumerCore::create(ClientCore& client,
     return std::move(allocator).error();
   }
   std::shared_ptr<ConsumerCore> made(
-      new ConsumerCore(client, std::move(options), std::move(listener)));
+      new ConsumerCore(client, std::move(options), std::move(listeners)));
   made->allocator_ = std::move(*allocator);
   if (auto r = made->add_subscriptions(); !r) {
     return std::move(r).error();
@@ -116,6 +123,9 @@ Result<std::shared_ptr<ConsumerCore>> ConsumerCore::create(ClientCore& client,
     }
   }
   ConsumerCore* self = made.get();
+  if (orderly) {
+    made->orderly_ = std::make_unique<Orderly>(*self);
+  }
   made->pool_ = std::make_shared<ListenerPool>(
       made->options_.threads,
       made->options_.batch_max,
@@ -126,76 +136,141 @@ Result<std::shared_ptr<ConsumerCore>> ConsumerCore::create(ClientCore& client,
   return made;
 }
 
-ConsumerCore::ConsumerCore(ClientCore& client,
-                           PushConsumerOptions options,
-                           PushConsumer::Listener listener)
+ConsumerCore::ConsumerCore(ClientCore& client, PushConsumerOptions options, Listeners listeners)
     : client_(client),
       options_(std::move(options)),
-      listener_(std::move(listener)),
+      listeners_(std::move(listeners)),
       started_ms_(client.now_ms()) {}
 
+ConsumerCore::~ConsumerCore() = default;
+
+ConsumerCore::SubscriptionPtr ConsumerCore::subscription(std::string_view topic) const {
+  const std::scoped_lock lock(mutex_);
+  const auto it = subscriptions_.find(topic);
+  return it == subscriptions_.end() ? nullptr : it->second;
+}
+
+std::vector<ConsumerCore::SubscriptionPtr> ConsumerCore::subscriptions() const {
+  const std::scoped_lock lock(mutex_);
+  std::vector<SubscriptionPtr> out;
+  for (const auto& [topic, subscription] : subscriptions_) {
+    out.push_back(subscription);
+  }
+  return out;
+}
+
+Result<void> ConsumerCore::add_subscription(const std::string& topic, const Subscription& what) {
+  const char* type = what.kind == FilterKind::kTag ? "TAG" : "SQL92";
+  auto data = proto::build_subscription(topic, what.expression, type);
+  if (data.has_error()) {
+    return from_base(data.error(), Errc::kInvalidArgument);
+  }
+  auto state = std::make_shared<SubscriptionState>();
+  state->data = std::move(data).value();
+  state->tags.assign(state->data.tags.begin(), state->data.tags.end());
+  const std::scoped_lock lock(mutex_);
+  SubscriptionPtr& slot = subscriptions_[topic];
+  // Trap: milliseconds, and increasing; a broker keeps the subscription with the higher version
+  // (client §2.7).
+  state->version.store(slot ? std::max(client_.now_ms(), slot->version.load() + 1)
+                            : client_.now_ms());
+  slot = std::move(state);
+  return {};
+}
+
 Result<void> ConsumerCore::add_subscriptions() {
-  const std::int64_t now = client_.now_ms();
-  auto add = [&](const std::string& topic, const Subscription& s) -> Result<void> {
-    const char* type = s.kind == FilterKind::kTag ? "TAG" : "SQL92";
-    auto data = proto::build_subscription(topic, s.expression, type);
-    if (data.has_error()) {
-      return from_base(data.error(), Errc::kInvalidArgument);
-    }
-    auto state = std::make_unique<SubscriptionState>();
-    state->data = std::move(data).value();
-    state->tags.assign(state->data.tags.begin(), state->data.tags.end());
-    // Trap: milliseconds; a broker keeps the subscription with the higher version (client §2.7).
-    state->version.store(now);
-    subscriptions_[topic] = std::move(state);
-    return {};
-  };
-  for (const auto& [topic, subscription] : options_.subscriptions) {
-    if (auto r = add(topic, subscription); !r) {
+  for (const auto& [topic, what] : options_.subscriptions) {
+    if (auto r = add_subscription(topic, what); !r) {
       return r;
     }
   }
   if (clustering()) {
-    return add("%RETRY%" + options_.group, Subscription());
+    return add_subscription("%RETRY%" + options_.group, Subscription());
   }
   return {};
 }
 
 /// A broker says whether it understands a SQL text, before anything is started (spec: client §2.7).
-Result<void> ConsumerCore::check_sql() {
-  for (const auto& [topic, subscription] : options_.subscriptions) {
-    const TopicInfoPtr info = client_.routes().cached(topic);
-    if (subscription.kind == FilterKind::kTag || !info || info->brokers.empty()) {
-      continue;
-    }
-    proto::CheckClientBody body;
-    body.client_id = client_.id();
-    body.group = options_.group;
-    body.subscription = subscriptions_.find(topic)->second->data;
-    proto::Command c = make_request(proto::RequestCode::kCheckClientConfig);
-    c.body = proto::encode(body);
-    const std::string address = client_.routes().address(info->brokers.front().name, 0, false);
-    auto r = client_.calls().ask_ok(address, std::move(c), client_.options().api_timeout);
-    if (!r) {
-      return std::move(r).error();
-    }
+Result<void> ConsumerCore::check_sql(const SubscriptionState& subscription) {
+  const TopicInfoPtr info = client_.routes().cached(subscription.data.topic);
+  if (subscription.data.expression_type == "TAG" || !info || info->brokers.empty()) {
+    return {};
+  }
+  proto::CheckClientBody body;
+  body.client_id = client_.id();
+  body.group = options_.group;
+  body.subscription = subscription.data;
+  proto::Command c = make_request(proto::RequestCode::kCheckClientConfig);
+  c.body = proto::encode(body);
+  const std::string address = client_.routes().address(info->brokers.front().name, 0, false);
+  auto r = client_.calls().ask_ok(address, std::move(c), client_.options().api_timeout);
+  if (!r) {
+    return std::move(r).error();
   }
   return {};
 }
 
 Result<void> ConsumerCore::start() {
-  for (const auto& [topic, subscription] : subscriptions_) {
+  for (const SubscriptionPtr& s : subscriptions()) {
     // A topic that does not exist yet is no error: it is found when it does.
-    auto r = client_.routes().fetch_blocking(topic);
+    auto r = client_.routes().fetch_blocking(s->data.topic);
     if (!r && r.error().is(Errc::kNoNameServer)) {
       return std::move(r).error();
     }
-  }
-  if (auto r = check_sql(); !r) {
-    return r;
+    if (auto checked = check_sql(*s); !checked) {
+      return checked;
+    }
   }
   client_.heartbeat_blocking();
   start_timers();
+  client_.wake_rebalance();
+  return {};
+}
+
+Result<void> ConsumerCore::subscribe(std::string_view topic, const Subscription& what) {
+  if (client_.on_own_thread()) {
+    return make_error(Errc::kInvalidArgument, "subscribe() blocks: not on an I/O thread");
+  }
+  if (auto r = check_topic(topic); !r) {
+    return r;
+  }
+  const std::string name(topic);
+  const SubscriptionPtr before = subscription(topic);
+  if (auto r = add_subscription(name, what); !r) {
+    return r;
+  }
+  auto route = client_.routes().fetch_blocking(name);
+  Result<void> checked = check_sql(*subscription(topic));
+  if (!route && route.error().is(Errc::kNoNameServer)) {
+    checked = std::move(route).error();
+  }
+  if (!checked) {
+    const std::scoped_lock lock(mutex_);
+    if (before) {
+      subscriptions_[name] = before;
+    } else {
+      subscriptions_.erase(name);
+    }
+    return checked;
+  }
+  client_.heartbeat_blocking();
+  client_.wake_rebalance();
+  return {};
+}
+
+Result<void> ConsumerCore::unsubscribe(std::string_view topic) {
+  if (client_.on_own_thread()) {
+    return make_error(Errc::kInvalidArgument, "unsubscribe() blocks: not on an I/O thread");
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto it = subscriptions_.find(topic);
+    if (it == subscriptions_.end()) {
+      return make_error(Errc::kNotFound, "not subscribed: " + std::string(topic));
+    }
+    subscriptions_.erase(it);
+  }
+  client_.heartbeat_blocking();
   client_.wake_rebalance();
   return {};
 }
@@ -213,16 +288,20 @@ void ConsumerCore::start_timers() {
         period));
   };
   every(options_.offset_interval, [](ConsumerCore& c) { c.persist_all(); });
-  every(options_.consume_timeout, [](ConsumerCore& c) {
-    // Sends back, which blocks: not on the timer thread.
-    c.pool_->post([self = c.shared_from_this()] { self->clean_expired(); });
-  });
+  if (!orderly_) {
+    every(options_.consume_timeout, [](ConsumerCore& c) {
+      // Sends back, which blocks: not on the timer thread.
+      c.pool_->post([self = c.shared_from_this()] { self->clean_expired(); });
+    });
+  } else if (clustering()) {
+    every(Orderly::kRenewal, [](ConsumerCore& c) { c.orderly_->renew(); });
+  }
   every(options_.rebalance_interval, [](ConsumerCore& c) { c.client_.wake_rebalance(); });
 }
 
 void ConsumerCore::collect_topics(std::set<std::string>& out) const {
-  for (const auto& [topic, subscription] : subscriptions_) {
-    out.insert(topic);
+  for (const SubscriptionPtr& s : subscriptions()) {
+    out.insert(s->data.topic);
   }
 }
 
@@ -237,9 +316,9 @@ proto::ConsumerData ConsumerCore::heartbeat_data() const {
   } else if (std::holds_alternative<FromTime>(options_.start)) {
     data.consume_from_where = proto::ConsumeFromWhere::kTimestamp;
   }
-  for (const auto& [topic, subscription] : subscriptions_) {
-    data.subscriptions.push_back(subscription->data);
-    data.subscriptions.back().sub_version = subscription->version.load();
+  for (const SubscriptionPtr& s : subscriptions()) {
+    data.subscriptions.push_back(s->data);
+    data.subscriptions.back().sub_version = s->version.load();
   }
   return data;
 }
@@ -269,7 +348,14 @@ void ConsumerCore::resume() {
 
 bool ConsumerCore::drain(std::chrono::milliseconds limit) {
   closing_.store(true);
-  return pool_->drain(limit);
+  if (!pool_->drain(limit)) {
+    return false;
+  }
+  // A suspended queue waits for its time, which does not come any more.
+  const auto all = states();
+  return !orderly_ || std::all_of(all.begin(), all.end(), [](const QueueStatePtr& state) {
+    return state->cache.count() == 0;
+  });
 }
 
 void ConsumerCore::stop() {
@@ -292,6 +378,9 @@ void ConsumerCore::stop() {
   // Trap: committed after the last listener ended and before the group is left: the others read the
   // offsets at once (client §5.16).
   commit_at_stop(last);
+  if (orderly_ && clustering()) {
+    orderly_->unlock(last, true);
+  }
   for (const QueueStatePtr& state : last) {
     state->dropped.store(true);
     state->cache.clear();

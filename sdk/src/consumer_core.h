@@ -41,6 +41,14 @@ struct QueueState {
   std::atomic<std::int64_t> last_pull_ms{0};
   std::atomic<std::int64_t> last_consume_ms{0};
 
+  // orderly only, see orderly.h
+  std::atomic<bool> locked{false};
+  std::atomic<std::uint64_t> locked_ns{0};  ///< monotonic, of the last renewal
+  std::atomic<std::int64_t> locked_ms{0};   ///< the same for people
+  std::atomic<bool> busy{false};            ///< a task exists: queued, running or waiting
+  std::atomic<bool> in_call{false};         ///< a listener has a batch, or its result is processed
+  std::atomic<bool> leaving{false};         ///< given up as soon as no call runs
+
   void advance(std::int64_t offset) noexcept;  ///< memory_offset, increase only
 };
 using QueueStatePtr = std::shared_ptr<QueueState>;
@@ -54,6 +62,14 @@ struct SubscriptionState {
 /// Drops messages whose tag only has the same hash as a subscribed one (spec: client §5.3).
 void filter_by_tag(const std::vector<std::string>& tags, std::vector<MessageView>& messages);
 
+class Orderly;
+
+/// One of the two.
+struct Listeners {
+  PushConsumer::Listener concurrent{};
+  PushConsumer::InOrder orderly{};
+};
+
 /// Counters shown by the admin tool.
 struct ConsumeCounters {
   std::atomic<std::uint64_t> ok{0};
@@ -64,12 +80,20 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
  public:
   static Result<std::shared_ptr<ConsumerCore>> create(ClientCore& client,
                                                       PushConsumerOptions options,
-                                                      PushConsumer::Listener listener);
+                                                      Listeners listeners);
+  static Result<std::shared_ptr<ConsumerCore>> create(ClientCore& client,
+                                                      PushConsumerOptions options,
+                                                      PushConsumer::Listener concurrent) {
+    Listeners listeners;
+    listeners.concurrent = std::move(concurrent);
+    return create(client, std::move(options), std::move(listeners));
+  }
+  ~ConsumerCore();
   /// After it was added to the client: joins the group.
   Result<void> start();
 
   const std::string& group() const noexcept { return options_.group; }
-  bool subscribes(std::string_view topic) const { return subscriptions_.count(topic) != 0; }
+  bool subscribes(std::string_view topic) const { return subscription(topic) != nullptr; }
   void collect_topics(std::set<std::string>& out) const;
   proto::ConsumerData heartbeat_data() const;
 
@@ -79,6 +103,8 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   void pause() { paused_.store(true); }
   void resume();
   std::vector<Queue> owned() const;
+  Result<void> subscribe(std::string_view topic, const Subscription& what);
+  Result<void> unsubscribe(std::string_view topic);
 
   /// Stops pulling and delivers what is cached within the limit. False if something was left.
   bool drain(std::chrono::milliseconds limit);
@@ -93,9 +119,14 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   void consume_directly(MessageView message, std::function<void(std::string body)> done);
 
  private:
-  ConsumerCore(ClientCore& client, PushConsumerOptions options, PushConsumer::Listener listener);
+  friend class Orderly;
+  using SubscriptionPtr = std::shared_ptr<SubscriptionState>;
+  ConsumerCore(ClientCore& client, PushConsumerOptions options, Listeners listeners);
+  SubscriptionPtr subscription(std::string_view topic) const;
+  std::vector<SubscriptionPtr> subscriptions() const;
+  Result<void> add_subscription(const std::string& topic, const Subscription& what);
   Result<void> add_subscriptions();
-  Result<void> check_sql();
+  Result<void> check_sql(const SubscriptionState& subscription);
   void start_timers();
 
   // rebalance.cpp
@@ -103,6 +134,8 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   std::optional<std::vector<Queue>> wanted_queues(const std::string& topic, bool& settled);
   std::optional<std::vector<std::string>> group_members(const TopicInfo& info);
   bool apply(const std::string& topic, const std::vector<Queue>& wanted);
+  bool take_over(const std::vector<Queue>& added);
+  void drop_unsubscribed();
   void drop(const QueueStatePtr& state, bool persist_offset);
   std::optional<std::int64_t> start_offset(const Queue& queue, QueueState& state);
   std::optional<std::int64_t> stored_offset(const Queue& queue, bool& is_new);
@@ -135,13 +168,14 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
 
   ClientCore& client_;
   const PushConsumerOptions options_;
-  const PushConsumer::Listener listener_;
+  const Listeners listeners_;
   const std::int64_t started_ms_;
   std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<LocalOffsets> local_;
-  std::map<std::string, std::unique_ptr<SubscriptionState>, std::less<>> subscriptions_;
+  std::unique_ptr<Orderly> orderly_;
   std::shared_ptr<ListenerPool> pool_;
   mutable std::mutex mutex_;
+  std::map<std::string, SubscriptionPtr, std::less<>> subscriptions_;
   std::map<Queue, QueueStatePtr> owned_;
   std::vector<Scheduler::Id> timers_;
   std::atomic<bool> paused_{false};

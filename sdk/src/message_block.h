@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -21,6 +22,8 @@ struct MessageSlot {
   std::string_view topic{};  ///< m.topic, of a retry the original one
   std::atomic<const std::string*> inflated{nullptr};
   std::atomic<bool> damaged{false};
+  /// Deliveries by an orderly consumer that suspended its queue: counted here, not at the broker.
+  mutable std::atomic<std::int32_t> local_retries{0};
 };
 
 struct MessageBlock {

@@ -191,7 +191,7 @@ std::string MessageView::store_host() const {
   return proto::to_string(slot_->m.store_host);
 }
 int MessageView::reconsume_times() const noexcept {
-  return slot_->m.reconsume_times;
+  return slot_->m.reconsume_times + slot_->local_retries.load(std::memory_order_relaxed);
 }
 std::int32_t MessageView::flag() const noexcept {
   return slot_->m.flag;

@@ -20,6 +20,9 @@ void ProcessQueue::put(std::span<const MessageView> messages) {
       if (at != entries_.end() && at->offset == e.offset) {
         continue;
       }
+      if (at - entries_.begin() < static_cast<std::ptrdiff_t>(taken_)) {
+        continue;  // before what was taken: too late for the order
+      }
       entries_.insert(at, std::move(e));
     }
     offset_max_ = m.queue_offset();
@@ -60,6 +63,53 @@ std::int64_t ProcessQueue::remove(std::span<const MessageView> messages) {
   return entries_.empty() ? offset_max_ + 1 : entries_.front().offset;
 }
 
+std::vector<MessageView> ProcessQueue::take(std::size_t count_max) {
+  const std::scoped_lock lock(mutex_);
+  const std::size_t n = std::min(count_max, entries_.size() - taken_);
+  std::vector<MessageView> out;
+  out.reserve(n);
+  for (std::size_t i = 0; i < n; ++i) {
+    out.push_back(entries_[taken_ + i].message);
+  }
+  taken_ += n;
+  return out;
+}
+
+std::int64_t ProcessQueue::commit_taken() {
+  std::vector<MessageView> gone;  // freed without the lock
+  const std::scoped_lock lock(mutex_);
+  if (taken_ == 0) {
+    return -1;
+  }
+  gone.reserve(taken_);
+  std::size_t bytes = 0;
+  const std::int64_t next = entries_[taken_ - 1].offset + 1;
+  for (std::size_t i = 0; i < taken_; ++i) {
+    bytes += entries_.front().bytes;
+    gone.push_back(std::move(entries_.front().message));
+    entries_.pop_front();
+  }
+  count_.fetch_sub(taken_, std::memory_order_acq_rel);
+  bytes_.fetch_sub(bytes, std::memory_order_acq_rel);
+  taken_ = 0;
+  return next;
+}
+
+void ProcessQueue::untake(std::size_t count) {
+  const std::scoped_lock lock(mutex_);
+  taken_ -= std::min(count, taken_);
+}
+
+std::size_t ProcessQueue::taken() const {
+  const std::scoped_lock lock(mutex_);
+  return taken_;
+}
+
+std::size_t ProcessQueue::waiting() const {
+  const std::scoped_lock lock(mutex_);
+  return entries_.size() - taken_;
+}
+
 void ProcessQueue::mark_started(std::span<const MessageView> messages, std::int64_t now_ms) {
   const std::scoped_lock lock(mutex_);
   for (const MessageView& m : messages) {
@@ -87,6 +137,7 @@ void ProcessQueue::clear() {
   {
     const std::scoped_lock lock(mutex_);
     gone.swap(entries_);
+    taken_ = 0;
     count_.store(0, std::memory_order_release);
     bytes_.store(0, std::memory_order_release);
   }

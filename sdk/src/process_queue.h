@@ -10,6 +10,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <vector>
 
 namespace tenon::sdk {
 
@@ -25,6 +26,18 @@ class ProcessQueue {
 
   /// The listener got these now.
   void mark_started(std::span<const MessageView> messages, std::int64_t now_ms);
+
+  // For consumers that take messages from the front, in order. What is taken stays cached, and holds
+  // the offset, until it is committed. Not mixed with remove().
+
+  /// The next messages, at most so many.
+  std::vector<MessageView> take(std::size_t count_max);
+  /// Finishes everything that was taken. @return the offset to commit, or -1 if nothing was
+  std::int64_t commit_taken();
+  /// The last `count` taken ones come again.
+  void untake(std::size_t count);
+  std::size_t taken() const;
+  std::size_t waiting() const;  ///< not taken yet
 
   struct Head {
     MessageView message{};
@@ -53,6 +66,7 @@ class ProcessQueue {
 
   mutable std::mutex mutex_;
   std::deque<Entry> entries_;  ///< the front one is never finished
+  std::size_t taken_ = 0;      ///< of entries_, from the front
   std::int64_t offset_max_ = 0;
   std::atomic<std::size_t> count_{0};
   std::atomic<std::size_t> bytes_{0};

@@ -243,6 +243,7 @@ void ProducerCore::start(Message message, Callback done, const SendOptions& how,
     op->fixed_broker = how.queue->broker;
     op->header.queue_id = how.queue->id;
   } else if (how.select != nullptr) {
+    // Trap: another queue on a retry would break the order that selectors are for (client §4.7).
     op->fixed_queue = true;
     op->deferred =
         std::make_unique<SendOp::Deferred>(SendOp::Deferred{std::move(message), *how.select});
@@ -253,6 +254,7 @@ void ProducerCore::start(Message message, Callback done, const SendOptions& how,
     complete(op, std::move(r).error());
     return;
   }
+  op->by_key = how.queue == nullptr && !how.sharding_key.empty() && !selector_;
   launch(op);
 }
 

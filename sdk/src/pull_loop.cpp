@@ -2,6 +2,7 @@
 #include "consumer_core.h"
 #include "errors.h"
 #include "message_block.h"
+#include "orderly.h"
 
 #include "tenon/base/log.h"
 
@@ -42,12 +43,12 @@ void ConsumerCore::pull(const QueueStatePtr& state) {
     pull_later(state, kFlowDelay);
     return;
   }
-  const auto subscription = subscriptions_.find(state->queue.topic);
-  if (subscription == subscriptions_.end()) {
+  const SubscriptionPtr wanted = subscription(state->queue.topic);
+  if (!wanted || (orderly_ && clustering() && !orderly_->holds(*state))) {
     pull_later(state, options_.pull_error_delay);
     return;
   }
-  send_pull(state, *subscription->second);
+  send_pull(state, *wanted);
 }
 
 void ConsumerCore::send_pull(const QueueStatePtr& state, const SubscriptionState& subscription) {
@@ -152,13 +153,16 @@ void ConsumerCore::on_found(const QueueStatePtr& state,
                             const proto::CommandView& response,
                             const net::BufferRef& keep) {
   std::vector<MessageView> messages = decode_messages(response.body, keep, state->queue.broker);
-  const auto subscription = subscriptions_.find(state->queue.topic);
-  if (subscription != subscriptions_.end()) {
-    filter_by_tag(subscription->second->tags, messages);
+  if (const SubscriptionPtr wanted = subscription(state->queue.topic)) {
+    filter_by_tag(wanted->tags, messages);
   }
   if (!messages.empty()) {
     state->cache.put(messages);
-    pool_->submit(std::move(messages), state);
+    if (orderly_) {
+      orderly_->submit(state);
+    } else {
+      pool_->submit(std::move(messages), state);
+    }
   } else if (state->cache.count() == 0) {
     state->advance(state->next_offset.load());
   }

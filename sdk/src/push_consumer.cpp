@@ -11,10 +11,25 @@ namespace tenon::sdk {
 Result<PushConsumer> PushConsumer::open(Client& client,
                                         PushConsumerOptions options,
                                         Listener listener) {
+  return started(
+      client, detail::ConsumerCore::create(*client.core_, std::move(options), std::move(listener)));
+}
+
+Result<PushConsumer> PushConsumer::open(Client& client,
+                                        PushConsumerOptions options,
+                                        InOrder listener) {
+  detail::Listeners listeners;
+  listeners.orderly = std::move(listener);
+  return started(
+      client,
+      detail::ConsumerCore::create(*client.core_, std::move(options), std::move(listeners)));
+}
+
+Result<PushConsumer> PushConsumer::started(Client& client,
+                                           Result<std::shared_ptr<detail::ConsumerCore>> core) {
   if (client.core_->on_own_thread()) {
     return make_error(Errc::kInvalidArgument, "a consumer cannot be opened on an I/O thread");
   }
-  auto core = detail::ConsumerCore::create(*client.core_, std::move(options), std::move(listener));
   if (!core) {
     return std::move(core).error();
   }
@@ -70,6 +85,14 @@ void PushConsumer::resume() {
 
 std::vector<Queue> PushConsumer::owned() const {
   return core_->owned();
+}
+
+Result<void> PushConsumer::subscribe(std::string_view topic, Subscription subscription) {
+  return core_->subscribe(topic, subscription);
+}
+
+Result<void> PushConsumer::unsubscribe(std::string_view topic) {
+  return core_->unsubscribe(topic);
 }
 
 Result<void> PushConsumer::close() {

@@ -1,6 +1,7 @@
 // Which queues this member consumes, and where they start (spec: client §5.4 to §5.7).
 #include "consumer_core.h"
 #include "errors.h"
+#include "orderly.h"
 
 #include "tenon/base/log.h"
 
@@ -37,9 +38,10 @@ bool ConsumerCore::rebalance() {
     return true;
   }
   bool settled = true;
-  for (const auto& [topic, subscription] : subscriptions_) {
-    settled = rebalance_topic(topic) && settled;
+  for (const SubscriptionPtr& s : subscriptions()) {
+    settled = rebalance_topic(s->data.topic) && settled;
   }
+  drop_unsubscribed();
   return settled;
 }
 
@@ -129,6 +131,7 @@ std::optional<std::vector<std::string>> ConsumerCore::group_members(const TopicI
 
 bool ConsumerCore::apply(const std::string& topic, const std::vector<Queue>& wanted) {
   std::vector<QueueStatePtr> dropped;
+  std::vector<QueueStatePtr> stays;
   std::vector<Queue> added;
   const std::int64_t now = client_.now_ms();
   {
@@ -138,11 +141,16 @@ bool ConsumerCore::apply(const std::string& topic, const std::vector<Queue>& wan
       const bool of_topic = state->queue.topic == topic;
       const bool kept = std::find(wanted.begin(), wanted.end(), state->queue) != wanted.end();
       const bool stuck = now - state->last_pull_ms.load() > kPullMaxIdleMs && !paused_.load();
-      if (of_topic && (!kept || stuck)) {
+      if (!of_topic || (kept && !stuck)) {
+        if (of_topic && state->leaving.exchange(false)) {
+          stays.push_back(state);
+        }
+        ++it;
+      } else if (orderly_ && !orderly_->may_leave(*state)) {
+        ++it;  // its running call ends first, then it is dropped
+      } else {
         dropped.push_back(state);
         it = owned_.erase(it);
-      } else {
-        ++it;
       }
     }
     for (const Queue& q : wanted) {
@@ -151,12 +159,30 @@ bool ConsumerCore::apply(const std::string& topic, const std::vector<Queue>& wan
       }
     }
   }
+  for (const QueueStatePtr& state : stays) {
+    orderly_->submit(state);
+  }
   for (const QueueStatePtr& state : dropped) {
     drop(state, true);
   }
-  bool settled = true;
-  bool changed = !dropped.empty();
-  for (const Queue& q : added) {
+  const std::size_t before = owned().size();
+  const bool settled = take_over(added);
+  if (!dropped.empty() || owned().size() != before) {
+    if (const SubscriptionPtr s = subscription(topic)) {
+      s->version.store(std::max(client_.now_ms(), s->version.load()));
+    }
+    client_.heartbeat();
+  }
+  return settled;
+}
+
+/// @return false if a queue could not be taken over now
+bool ConsumerCore::take_over(const std::vector<Queue>& added) {
+  // Trap: locked first, then the offset is read: nobody else moves it any more (client §5.6).
+  const bool lock = orderly_ && clustering();
+  const std::vector<Queue> free = lock ? orderly_->lock(added) : added;
+  bool settled = free.size() == added.size();
+  for (const Queue& q : free) {
     auto state = std::make_shared<QueueState>(q);
     const auto start = start_offset(q, *state);
     if (!start || closing_.load()) {
@@ -165,11 +191,13 @@ bool ConsumerCore::apply(const std::string& topic, const std::vector<Queue>& wan
     }
     state->next_offset.store(*start);
     state->last_pull_ms.store(client_.now_ms());
+    state->locked.store(lock);
+    state->locked_ns.store(client_.clock().mono_ns());
+    state->locked_ms.store(lock ? client_.now_ms() : 0);
     {
-      const std::scoped_lock lock(mutex_);
+      const std::scoped_lock guard(mutex_);
       owned_[q] = state;
     }
-    changed = true;
     log_info("sdk",
              "queue owned group={} topic={} broker={} queue={} offset={}",
              options_.group,
@@ -179,12 +207,27 @@ bool ConsumerCore::apply(const std::string& topic, const std::vector<Queue>& wan
              *start);
     pull(state);
   }
-  if (changed) {
-    const auto it = subscriptions_.find(topic);
-    it->second->version.store(client_.now_ms());
-    client_.heartbeat();
-  }
   return settled;
+}
+
+void ConsumerCore::drop_unsubscribed() {
+  std::vector<QueueStatePtr> dropped;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (auto it = owned_.begin(); it != owned_.end();) {
+      const QueueStatePtr& state = it->second;
+      if (subscriptions_.count(state->queue.topic) != 0 ||
+          (orderly_ && !orderly_->may_leave(*state))) {
+        ++it;
+      } else {
+        dropped.push_back(state);
+        it = owned_.erase(it);
+      }
+    }
+  }
+  for (const QueueStatePtr& state : dropped) {
+    drop(state, true);
+  }
 }
 
 /// Results of running batches are ignored from now on.
@@ -196,10 +239,18 @@ void ConsumerCore::drop(const QueueStatePtr& state, bool persist_offset) {
            state->queue.topic,
            state->queue.broker,
            state->queue.id);
-  if (persist_offset) {
+  const std::int64_t offset = state->memory_offset.load();
+  if (persist_offset && orderly_ && clustering() && offset >= 0) {
+    // Trap: the next owner reads the offset as soon as it has the lock, so it must be there
+    // (client §5.6).
+    persist_now(state->queue, offset);
+  } else if (persist_offset) {
     persist(*state);
   }
   state->cache.clear();
+  if (orderly_ && clustering()) {
+    orderly_->unlock({state}, false);
+  }
 }
 
 std::optional<std::int64_t> ConsumerCore::start_offset(const Queue& queue, QueueState& state) {

@@ -108,6 +108,11 @@ void Scheduler::loop() {
   }
 }
 
+std::size_t Scheduler::pending() {
+  const std::scoped_lock lock(mutex_);
+  return jobs_.size();
+}
+
 void Scheduler::stop() {
   std::multimap<std::uint64_t, Job> dropped;
   {

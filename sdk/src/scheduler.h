@@ -35,6 +35,7 @@ class Scheduler {
   std::size_t run_due();
   /// Drops everything and joins. Idempotent. Not from a scheduled function.
   void stop();
+  std::size_t pending();  ///< jobs not run yet, for tests
   bool is_current() const noexcept { return loop_thread_.load() == std::this_thread::get_id(); }
 
  private:

@@ -103,6 +103,12 @@ bool ProducerCore::choose_queue(SendOp& op) {
   if (info.publish.empty()) {
     return false;
   }
+  if (op.by_key) {
+    const auto at = static_cast<std::size_t>(hash_queue(op.sharding_key, info.publish.size()));
+    op.broker = info.publish[at].broker;
+    op.header.queue_id = info.publish[at].id;
+    return true;
+  }
   std::int64_t last = -1;
   if (!op.last_broker.empty()) {
     for (std::size_t i = 0; i < info.brokers.size(); ++i) {
@@ -222,8 +228,8 @@ void ProducerCore::on_response(SendOp* op, const proto::CommandView& response) {
   report(*op, 0);
   // Trap: 10, 11 and 12 mean stored; sending again duplicates, so only if asked for (client §4.6).
   if (response.code != Code::kSuccess && options_.retry_not_stored_ok &&
-      op->form == SendForm::kBlocking && !op->fixed_queue && op->attempts <= options_.retries &&
-      remaining_ms(*op) > 0) {
+      op->form == SendForm::kBlocking && !op->fixed_queue && !op->by_key &&
+      op->attempts <= options_.retries && remaining_ms(*op) > 0) {
     op->outcome_unknown = true;
     op->last_broker = broker_name(*op);
     attempt(op);
@@ -282,7 +288,7 @@ void ProducerCore::on_failure(SendOp* op, Error error) {
   }
   RetryRules rules;
   rules.form = op->form;
-  rules.fixed_queue = op->fixed_queue;
+  rules.fixed_queue = op->fixed_queue || op->by_key;
   rules.attempts_max =
       1 + (op->form == SendForm::kBlocking ? options_.retries : options_.retries_async);
   rules.retry_busy = options_.retry_busy;

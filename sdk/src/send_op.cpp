@@ -27,6 +27,7 @@ void SendOp::reset() {
   deferred.reset();
   header = SendHeader();
   fixed_queue = false;
+  by_key = false;
   fixed_broker.clear();
   attempts = 0;
   outcome_unknown = false;

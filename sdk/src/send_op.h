@@ -62,6 +62,7 @@ struct SendOp {
 
   SendForm form = SendForm::kBlocking;
   bool fixed_queue = false;
+  bool by_key = false;  ///< the queue is chosen by the hash of sharding_key, one attempt
   std::string fixed_broker{};
   int attempts = 0;
   bool outcome_unknown = false;

@@ -2,6 +2,7 @@
 #include "client_core.h"
 #include "consumer_core.h"
 #include "message_block.h"
+#include "orderly.h"
 
 #include "tenon/base/endian.h"
 #include "tenon/proto/bodies_admin.h"
@@ -130,17 +131,20 @@ std::string ConsumerCore::running_info_body() const {
     q.cached_max_offset = s->cache.max_offset();
     q.cached_count = static_cast<std::int32_t>(s->cache.count());
     q.cached_mib = static_cast<std::int32_t>(s->cache.bytes() / (1024 * 1024));
+    q.locked = s->locked.load();
+    q.last_lock_ms = s->locked_ms.load();
     q.dropped = s->dropped.load();
     q.last_pull_ms = s->last_pull_ms.load();
     q.last_consume_ms = s->last_consume_ms.load();
   }
   info.subscriptions = heartbeat_data().subscriptions;
-  for (const auto& [topic, subscription] : subscriptions_) {
-    info.status[topic].consume_failed_msgs = static_cast<std::int64_t>(counters_.failed.load());
+  for (const SubscriptionPtr& s : subscriptions()) {
+    info.status[s->data.topic].consume_failed_msgs =
+        static_cast<std::int64_t>(counters_.failed.load());
   }
   info.properties = {
       {"PROP_CLIENT_VERSION", "V4_9_8"},
-      {"PROP_CONSUMEORDERLY", "false"},
+      {"PROP_CONSUMEORDERLY", orderly_ ? "true" : "false"},
       {"PROP_CONSUMER_START_TIMESTAMP", std::to_string(started_ms_)},
       {"PROP_CONSUME_TYPE", "CONSUME_PASSIVELY"},
       {"PROP_NAMESERVER_ADDR", client_.options().name_servers},

@@ -274,6 +274,12 @@ Outcome FakeCluster::default_answer(const Request& request) {
       c.body = proto::encode_consumer_ids(members_);
       return Outcome::ok(std::move(c));
     }
+    case proto::RequestCode::kLockBatchMq: {
+      proto::Command c;
+      c.body = proto::encode_lock_answer(
+          proto::decode_lock_request(request.command.body).value().queues);
+      return Outcome::ok(std::move(c));
+    }
     case proto::RequestCode::kQueryConsumerOffset:
     case proto::RequestCode::kUpdateConsumerOffset:
     case proto::RequestCode::kGetMaxOffset:

@@ -56,7 +56,9 @@ struct SendOptions {
   std::chrono::milliseconds timeout{0};  ///< 0: ProducerOptions::send_timeout
   const Queue* queue = nullptr;          ///< exactly this queue, one attempt
   const Selector* select = nullptr;      ///< this choice, one attempt
-  std::string_view sharding_key{};       ///< given to the selector plug-in
+  std::string_view sharding_key{};       ///< all messages with one key go to one queue, in the
+                                         ///< order of sending: hash_queue(key), one attempt. A
+                                         ///< selector plug-in gets the key and decides instead
 };
 static_assert(std::is_trivially_destructible_v<SendOptions>,
               "options of awaitable functions: g++ 12 destroys other temporaries twice");

@@ -15,6 +15,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -57,7 +58,10 @@ struct PushConsumerOptions {
   std::size_t cached_max_mib = 100;        ///< per queue; 1 to 1024
   std::int64_t cached_max_span = 2000;     ///< between first and last cached offset; 1 to 65535
   std::chrono::milliseconds pull_interval{0};
-  int max_attempts = 16;  ///< retries before a message goes to the dead letter queue
+  int max_attempts = 16;  ///< retries before a message goes to the dead letter queue; orderly: -1
+                          ///< for endless, and then one bad message stops its queue for good
+  std::chrono::milliseconds suspend_delay{1'000};  ///< orderly: a queue pauses so long after
+                                                   ///< OrderAck::suspend(); 10 ms to 30 s
   std::chrono::milliseconds consume_timeout{15 * 60 * 1000};  ///< a message that a listener holds
                                                               ///< longer is sent back
   std::chrono::milliseconds offset_interval{5'000};           ///< offsets are committed so often
@@ -94,6 +98,46 @@ class Ack {
   int delay_level_;
 };
 
+/// What an orderly listener says about its batch. While it runs, nothing else of that queue does;
+/// what comes after the batch is not touched before the batch is settled.
+class OrderAck {
+ public:
+  enum class Kind : std::uint8_t { kSuccess, kSuspend, kHold, kCommit, kRollback };
+
+  /// Done, and everything held before it.
+  static OrderAck success() noexcept { return OrderAck(Kind::kSuccess, {}); }
+  /// The whole batch again after this pause, before anything else of the queue. Zero:
+  /// PushConsumerOptions::suspend_delay. After max_attempts the batch goes to the retry topic, and
+  /// from there to the dead letter queue, so that the queue goes on.
+  static OrderAck suspend(std::chrono::milliseconds pause = {}) noexcept {
+    return OrderAck(Kind::kSuspend, pause);
+  }
+  /// Processed, but not to be committed before a later commit(): until then a crash or a rollback()
+  /// brings it again. Held messages count as cached.
+  static OrderAck hold() noexcept { return OrderAck(Kind::kHold, {}); }
+  /// Done, and everything held before it.
+  static OrderAck commit() noexcept { return OrderAck(Kind::kCommit, {}); }
+  /// This batch and everything held before it come again after the pause.
+  static OrderAck rollback(std::chrono::milliseconds pause = {}) noexcept {
+    return OrderAck(Kind::kRollback, pause);
+  }
+
+  Kind kind() const noexcept { return kind_; }
+  std::chrono::milliseconds pause() const noexcept { return pause_; }
+
+ private:
+  OrderAck(Kind kind, std::chrono::milliseconds pause) noexcept
+      : kind_(kind),
+        pause_(pause) {}
+  Kind kind_;
+  std::chrono::milliseconds pause_;
+};
+
+template <class F>
+concept OrderlyListener = requires(F f, std::span<const MessageView> batch) {
+  { f(batch) } -> std::same_as<OrderAck>;
+};
+
 template <class F>
 concept ConcurrentListener = requires(F f, std::span<const MessageView> batch) {
   { f(batch) } -> std::same_as<Ack>;
@@ -105,6 +149,7 @@ concept ConcurrentListener = requires(F f, std::span<const MessageView> batch) {
 class TENON_SDK_API PushConsumer {
  public:
   using Listener = std::function<Ack(std::span<const MessageView>)>;
+  using InOrder = std::function<OrderAck(std::span<const MessageView>)>;
 
   /// Joins the group and starts. The listener is called from several threads at once; an exception
   /// it throws means Ack::retry().
@@ -117,6 +162,16 @@ class TENON_SDK_API PushConsumer {
     return open(client, std::move(options), Listener(std::forward<F>(listener)));
   }
 
+  /// Messages of one queue are delivered in their order, by one call at a time; different queues in
+  /// parallel. A queue is locked at its broker, so that its order holds across members too. The
+  /// listener is called from several threads; an exception it throws means OrderAck::suspend().
+  /// Attempts are counted in memory: a restart counts anew.
+  /// @return as concurrent()
+  template <OrderlyListener F>
+  static Result<PushConsumer> orderly(Client& client, PushConsumerOptions options, F&& listener) {
+    return open(client, std::move(options), InOrder(std::forward<F>(listener)));
+  }
+
   PushConsumer(PushConsumer&&) noexcept;
   PushConsumer& operator=(PushConsumer&&) noexcept;
   ~PushConsumer();
@@ -125,12 +180,24 @@ class TENON_SDK_API PushConsumer {
   void resume();
   std::vector<Queue> owned() const;  ///< queues this member consumes now
 
+  /// Adds a topic or replaces what is wanted of it, while running. All members of a group must do
+  /// the same. Blocks until the brokers know. Not on an I/O thread.
+  /// @return kInvalidArgument for the topic or the expression, kRefused if a broker does not
+  /// understand a SQL text
+  Result<void> subscribe(std::string_view topic, Subscription subscription = {});
+  /// Gives the queues of the topic up; their progress is committed. Not on an I/O thread.
+  /// @return kNotFound if it is not subscribed
+  Result<void> unsubscribe(std::string_view topic);
+
   /// Stops pulling, waits for listeners and cached messages up to drain_on_close, commits, leaves
   /// the group. @return kTimeout if messages were left
   Result<void> close();
 
  private:
   static Result<PushConsumer> open(Client& client, PushConsumerOptions options, Listener listener);
+  static Result<PushConsumer> open(Client& client, PushConsumerOptions options, InOrder listener);
+  static Result<PushConsumer> started(Client& client,
+                                      Result<std::shared_ptr<detail::ConsumerCore>> core);
   PushConsumer(std::shared_ptr<detail::ConsumerCore> core,
                std::shared_ptr<detail::ClientCore> client) noexcept;
   std::shared_ptr<detail::ClientCore> client_;
