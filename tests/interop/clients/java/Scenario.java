@@ -75,7 +75,9 @@ public class Scenario {
                 if (!f[2].isEmpty()) m.setKeys(decode(f[2]));
                 for (String pair : f[3].split("&")) {
                     if (pair.isEmpty()) continue;
-                    m.putUserProperty(decode(pair.substring(0, pair.indexOf('='))), decode(pair.substring(pair.indexOf('=') + 1)));
+                    String name = decode(pair.substring(0, pair.indexOf('='))), value = decode(pair.substring(pair.indexOf('=') + 1));
+                    if (name.equals("DELAY")) m.setDelayTimeLevel(Integer.parseInt(value));
+                    else m.putUserProperty(name, value);
                 }
                 out.add(m);
             }
