@@ -44,7 +44,8 @@ class BrokerImpl final : public Broker {
         topics_(config_, clock_),
         groups_(config_, clock_),
         offsets_(config_.store_root),
-        consumers_(filters_),
+        consumer_filters_(config_, clock_, filters_),
+        consumers_(consumer_filters_),
         locks_(config_.lock_expired_ms),
         holds_([this](std::vector<ParkedPtr>& woken) { router_->pulls().wake(woken); }),
         stats_(clock_.wall_ms()) {}
@@ -85,6 +86,7 @@ class BrokerImpl final : public Broker {
   Topics topics_;
   Groups groups_;
   Offsets offsets_;
+  ConsumerFilters consumer_filters_;
   Consumers consumers_;
   Producers producers_{};
   QueueLocks locks_;
@@ -123,6 +125,7 @@ Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slot
   }
   TENON_TRY(load_tables());
   TENON_TRY(open_filters(registry, slots));
+  TENON_TRY(consumer_filters_.load());
   TENON_TRY(open_store(registry, slots));
   workers_ = std::make_unique<Workers>(config_);
   TENON_TRY(pool_, net::IoPool::start({.threads = config_.io_threads, .name = "io"}));
@@ -176,7 +179,9 @@ Result<> BrokerImpl::open_filters(host::PluginRegistry& registry, const PluginSl
 }
 
 Result<> BrokerImpl::open_store(host::PluginRegistry& registry, const PluginSlots& slots) {
-  TENON_TRY(log_, Log::open(config_, registry, slots.storage, clock_, levels_, hooks_.on_fault));
+  IndexBitsSource* const bits = config_.calc_filter_bitmap ? &consumer_filters_ : nullptr;
+  TENON_TRY(log_,
+            Log::open(config_, registry, slots.storage, clock_, levels_, hooks_.on_fault, bits));
   pulls_ = std::make_unique<PullEngine>(config_, *log_);
   delay_ = std::make_unique<DelayService>(config_, clock_, levels_, *log_, topics_);
   TENON_TRY(delay_->load());
@@ -232,25 +237,11 @@ Result<> BrokerImpl::open_ports() {
 }
 
 void BrokerImpl::build_services() {
-  services_.emplace(Services{config_,
-                             clock_,
-                             advertised_,
-                             levels_,
-                             *log_,
-                             flush_waiters_,
-                             topics_,
-                             groups_,
-                             offsets_,
-                             filters_,
-                             consumers_,
-                             producers_,
-                             locks_,
-                             *pulls_,
-                             holds_,
-                             *workers_,
-                             stats_,
-                             *delay_,
-                             *calls_});
+  services_.emplace(Services{config_,    clock_,         advertised_,       levels_,
+                             *log_,      flush_waiters_, topics_,           groups_,
+                             offsets_,   filters_,       consumer_filters_, consumers_,
+                             producers_, locks_,         *pulls_,           holds_,
+                             *workers_,  stats_,         *delay_,           *calls_});
   router_ = std::make_unique<Router>(*services_, *pool_);
   main_handler_.serve(*router_);
   fast_handler_.serve(*router_);
@@ -296,7 +287,8 @@ void BrokerImpl::persist_soon() {
 
 void BrokerImpl::persist_tables() {
   persist_pending_.store(false);
-  for (const auto& written : {topics_.persist(), groups_.persist(), offsets_.persist()}) {
+  for (const auto& written :
+       {topics_.persist(), groups_.persist(), offsets_.persist(), consumer_filters_.persist()}) {
     if (written.has_error()) {
       log_error("broker", "configuration not written reason=\"{}\"", written.error().detail);
     }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -86,6 +87,9 @@ Result<> validate(const BrokerConfig& c) {
   checks.range("pull_count_disk", c.pull_count_disk, 1, 1024);
   checks.range("memory_ratio_pct", c.memory_ratio_pct, 1, 95);
   checks.range("parked_pull_max", c.parked_pull_max, 1, 10'000'000);
+  checks.range("expected_filter_groups", c.expected_filter_groups, 1, 4096);
+  checks.range("bloom_error_pct", c.bloom_error_pct, 1, 99);
+  checks.range("filter_clean_ms", c.filter_clean_ms, 0, std::numeric_limits<std::int64_t>::max());
   checks.range("query_max", c.query_max, 1, 1024);
   checks.range("unique_query_max", c.unique_query_max, 1, 1024);
   checks.range("flush_consumer_offset_ms", c.flush_consumer_offset_ms, 100, 10 * kMinuteMs);

@@ -9,6 +9,7 @@
 #include "client/producers.h"
 #include "client/queue_locks.h"
 #include "delay/delay_service.h"
+#include "meta/consumer_filters.h"
 #include "meta/groups.h"
 #include "meta/offsets.h"
 #include "meta/topics.h"
@@ -45,6 +46,7 @@ struct Services {
   Groups& groups;
   Offsets& offsets;
   Filters& filters;
+  ConsumerFilters& consumer_filters;
   Consumers& consumers;
   Producers& producers;
   QueueLocks& locks;

@@ -9,7 +9,7 @@ using broker::BrokerConfig;
 
 // A new member changes this number: give it a key below, print configs/broker.toml anew, and change
 // the number.
-static_assert(sizeof(BrokerConfig) == 552, "every member of BrokerConfig needs a key");
+static_assert(sizeof(BrokerConfig) == 576, "every member of BrokerConfig needs a key");
 
 void describe_identity(config::Visitor& v, BrokerConfig& c) {
   v.key("cluster", &c.cluster, {.doc = "Name of the cluster.", .rocketmq = "brokerClusterName"});
@@ -102,6 +102,32 @@ void describe_topics(config::Visitor& v, BrokerConfig& c) {
         &c.property_filter,
         {.doc = "Allow subscriptions of kind SQL92 (a filter plug-in must offer it).",
          .rocketmq = "enablePropertyFilter"});
+  v.key("filter_support_retry",
+        &c.filter_support_retry,
+        {.doc = "Such a subscription also judges messages that come back for a retry.",
+         .rocketmq = "filterSupportRetry"});
+  v.key("calc_filter_bitmap",
+        &c.calc_filter_bitmap,
+        {.doc = "Note with each message which groups want it, so that pulls of the others need not "
+                "look at it. The storage must keep such bit maps (queue_ext of tenon.store.file).",
+         .rocketmq = "enableCalcFilterBitMap"});
+  v.key("expected_filter_groups",
+        &c.expected_filter_groups,
+        {.doc = "Groups of a topic that such a bit map is made for.",
+         .rocketmq = "expectConsumerNumUseFilter",
+         .min = 1,
+         .max = 4096});
+  v.key("bloom_error_pct",
+        &c.bloom_error_pct,
+        {.doc = "Messages in a hundred that a pull may look at in vain all the same.",
+         .rocketmq = "maxErrorRateOfBloomFilter",
+         .min = 1,
+         .max = 99});
+  v.key("filter_clean_ms",
+        &c.filter_clean_ms,
+        {.doc = "An expression that nobody subscribes with is forgotten after this time.",
+         .rocketmq = "filterDataCleanTimeSpan",
+         .min = 0});
 }
 
 void describe_send(config::Visitor& v, BrokerConfig& c) {

@@ -21,7 +21,8 @@ struct BrokerProgram {
   LogConfig log{};
   PluginConfig plugins{};
   config::Slot storage{.plugin = "tenon.store.file"};
-  std::vector<config::Slot> filters{config::Slot{.plugin = "tenon.filter.tag"}};
+  std::vector<config::Slot> filters{config::Slot{.plugin = "tenon.filter.tag"},
+                                    config::Slot{.plugin = "tenon.filter.sql92"}};
 
   /// The slots as the broker takes them; points into this object.
   broker::PluginSlots slots() const;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -38,8 +39,10 @@ Result<std::unique_ptr<Log>> Log::open(const BrokerConfig& config,
                                        const PluginSlot& slot,
                                        const Clock& clock,
                                        const DelayLevels& levels,
-                                       std::function<void(std::string_view)> on_fault) {
+                                       std::function<void(std::string_view)> on_fault,
+                                       IndexBitsSource* index_bits) {
   std::unique_ptr<Log> log(new Log(config, clock, levels, std::move(on_fault)));
+  log->index_bits_ = index_bits;
   host::InstanceOptions options;
   options.name = "storage";
   options.options = slot.options;
@@ -218,14 +221,19 @@ void Log::arrivals(const tenon_arrival* first, std::size_t stride, std::size_t n
   }
 }
 
-void Log::index_bits(const tenon_arrival*,
-                     std::size_t,
+void Log::index_bits(const tenon_arrival* first,
+                     std::size_t stride,
                      std::size_t n,
                      std::uint8_t* bits,
                      std::size_t bits_stride) noexcept {
-  // No expression filter with bit maps is installed: all bits set means "look at the message".
-  for (std::size_t i = 0; i < n * bits_stride; ++i) {
-    bits[i] = 0xff;
+  if (index_bits_ == nullptr) {  // all bits set means "look at the message"
+    std::fill_n(bits, n * bits_stride, std::uint8_t{0xff});
+    return;
+  }
+  const auto* at = reinterpret_cast<const std::byte*>(first);
+  for (std::size_t i = 0; i < n; ++i, at += stride) {
+    index_bits_->fill_bits(
+        *reinterpret_cast<const tenon_arrival*>(at), bits + i * bits_stride, bits_stride);
   }
 }
 

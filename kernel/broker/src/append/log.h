@@ -41,6 +41,17 @@ class DurableListener {
   virtual void durable_moved(std::uint64_t durable) noexcept = 0;
 };
 
+/// Says beforehand which groups want a message. Thread: the storage's dispatch, also while it
+/// recovers, one call at a time.
+class IndexBitsSource {
+ public:
+  virtual ~IndexBitsSource() = default;
+  /// @param bits  receives the map; all bits set: nothing is known
+  virtual void fill_bits(const tenon_arrival& arrival,
+                         std::uint8_t* bits,
+                         std::size_t bytes) noexcept = 0;
+};
+
 /// Life cycle: open() → add listeners → activate() → close() → destructor.
 class Log final : public host::StorageEvents {
  public:
@@ -50,7 +61,8 @@ class Log final : public host::StorageEvents {
                                            const PluginSlot& slot,
                                            const Clock& clock,
                                            const DelayLevels& levels,
-                                           std::function<void(std::string_view)> on_fault);
+                                           std::function<void(std::string_view)> on_fault,
+                                           IndexBitsSource* index_bits = nullptr);
   ~Log() override;
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;
@@ -106,6 +118,7 @@ class Log final : public host::StorageEvents {
   const Clock& clock_;
   const DelayLevels& levels_;
   std::function<void(std::string_view)> on_fault_;
+  IndexBitsSource* index_bits_ = nullptr;
   std::vector<ArrivalListener*> arrival_listeners_{};
   std::vector<DurableListener*> durable_listeners_{};
   std::unique_ptr<host::Instance> instance_{};

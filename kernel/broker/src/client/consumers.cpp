@@ -33,8 +33,9 @@ bool Consumers::update_channel(Group& group, const Registration& who) {
   return true;
 }
 
-bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& data) const {
+bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& data) {
   bool changed = false;
+  bool renewed = false;
   for (const proto::SubscriptionData& wanted : data.subscriptions) {
     const auto it = group.subscriptions.find(wanted.topic);
     const bool known = it != group.subscriptions.end();
@@ -43,7 +44,8 @@ bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& da
     }
     auto subscription = std::make_shared<Subscription>();
     subscription->data = wanted;
-    auto filter = filters_.compile(wanted.expression_type, wanted.sub_string);
+    renewed = true;
+    auto filter = filters_.subscribe(data.group, wanted);
     if (filter.has_value()) {
       subscription->filter = std::move(filter).value();
     } else {
@@ -52,7 +54,7 @@ bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& da
                "subscription with an unusable expression group=\"{}\" topic={} reason=\"{}\"",
                data.group,
                wanted.topic,
-               filter.error().detail);
+               std::string_view(filter.error().detail).substr(0, filter.error().detail.find('\n')));
     }
     group.subscriptions.insert_or_assign(wanted.topic, std::move(subscription));
     changed = changed || !known;
@@ -63,6 +65,9 @@ bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& da
                         data.subscriptions.end(),
                         [&](const auto& wanted) { return wanted.topic == entry.first; });
   });
+  if (renewed || removed > 0) {
+    filters_.subscribed(data);
+  }
   return changed || removed > 0;
 }
 
@@ -109,6 +114,7 @@ void Consumers::leave(const net::ConnectionPtr& connection, std::string_view nam
     }
     if (group.channels.empty()) {
       s.groups.erase(it);
+      filters_.group_gone(name);
     }
   }
   tell(targets, name);
@@ -130,7 +136,12 @@ void Consumers::connection_closed(const net::ConnectionPtr& connection, bool not
           }
           notices.emplace_back(it->first, std::move(targets));
         }
-        it = group.channels.empty() ? s.groups.erase(it) : std::next(it);
+        if (group.channels.empty()) {
+          filters_.group_gone(it->first);
+          it = s.groups.erase(it);
+        } else {
+          ++it;
+        }
       }
     }
     for (const auto& [group, targets] : notices) {

@@ -2,6 +2,7 @@
 // notices about changed membership (spec: broker §10, remoting §5).
 #pragma once
 
+#include "meta/consumer_filters.h"
 #include "pull/filter.h"
 #include "util/hashing.h"
 
@@ -42,7 +43,7 @@ using SubscriptionPtr = std::shared_ptr<const Subscription>;
 /// Thread: any.
 class Consumers {
  public:
-  explicit Consumers(const Filters& filters)
+  explicit Consumers(ConsumerFilters& filters)
       : filters_(filters) {}
 
   struct Registration {
@@ -96,10 +97,10 @@ class Consumers {
 
   Shard& shard(std::string_view group) const;
   static bool update_channel(Group& group, const Registration& who);
-  bool update_subscriptions(Group& group, const proto::ConsumerData& data) const;
+  bool update_subscriptions(Group& group, const proto::ConsumerData& data);
   void tell(const Targets& targets, std::string_view group);
 
-  const Filters& filters_;
+  ConsumerFilters& filters_;
   mutable std::array<Shard, 16> shards_{};
   std::atomic<std::int32_t> opaque_{0};
 };

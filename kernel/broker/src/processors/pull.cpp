@@ -103,6 +103,9 @@ PullProcessor::Checked PullProcessor::check(const IoState& io,
                             proto::to_string(peer->peer())));
   }
   check_subscription(header, out);
+  if (s_.config.filter_support_retry && header.topic.starts_with(kRetryPrefix)) {
+    out.filter = retry_filter(s_.consumer_filters, header.group, std::move(out.filter));
+  }
   return out;
 }
 
@@ -146,11 +149,13 @@ void PullProcessor::check_subscription(const PullHeader& header, Checked& out) c
   if (subscription.data.sub_version < header.sub_version) {
     return fail(Code::kSubscriptionNotLatest, std::string(remark::kSubscriptionNotLatest));
   }
-  if (refused_type(subscription.data.expression_type)) {
-    return;
-  }
-  if (subscription.filter_broken) {
+  // An expression of a kind that nobody here knows is not called wrong while such kinds are off.
+  const std::string_view type = subscription.data.expression_type;
+  if (subscription.filter_broken && (s_.config.property_filter || s_.filters.knows(type))) {
     return fail(Code::kFilterDataNotExist, std::string(remark::kFilterDataNotExist));
+  }
+  if (refused_type(type)) {
+    return;
   }
   // A class filter is evaluated by the client (remoting §5.2).
   out.filter = subscription.data.class_filter_mode ? nullptr : subscription.filter;

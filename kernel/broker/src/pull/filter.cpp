@@ -94,6 +94,7 @@ bool Filter::may_match(const tenon_arrival& arrival) const {
   entry.tags_code = arrival.tags_code;
   entry.store_ms = arrival.store_ms;
   entry.bitmap = arrival.bitmap;
+  entry.flags = arrival.bitmap.len > 0 ? TENON_EXTENDED : 0;
   std::uint8_t verdict = kNo;
   match_index(&entry, 1, &verdict);
   if (verdict != kUndecided || arrival.properties.len == 0) {

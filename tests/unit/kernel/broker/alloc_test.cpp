@@ -92,7 +92,8 @@ struct Rig {
   Groups groups{config, clock};
   Offsets offsets{config.store_root};
   Filters filters{};
-  Consumers consumers{filters};
+  ConsumerFilters consumer_filters{config, clock, filters};
+  Consumers consumers{consumer_filters};
   Producers producers{};
   QueueLocks locks{60'000};
   PullEngine pulls{config, *log};
@@ -112,6 +113,7 @@ struct Rig {
                     groups,
                     offsets,
                     filters,
+                    consumer_filters,
                     consumers,
                     producers,
                     locks,

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 extern "C" const tenon_entry tenon_entry_store_file;
+extern "C" const tenon_entry tenon_entry_filter_sql92;
 
 namespace tenon::broker::test {
 namespace {
@@ -202,6 +203,7 @@ std::unique_ptr<host::PluginRegistry> test_registry() {
   options.use_environment = false;
   auto registry = host::PluginRegistry::create(options);
   REQUIRE(registry->add_static(&tenon_entry_store_file).has_value());
+  REQUIRE(registry->add_static(&tenon_entry_filter_sql92).has_value());
   return registry;
 }
 
@@ -226,11 +228,22 @@ TestBroker::TestBroker(BrokerConfig config, const Clock* clock)
   start(std::move(config), clock);
 }
 
-void TestBroker::start(BrokerConfig config, const Clock* clock) {
-  options_ = small_store_options();
+TestBroker::TestBroker(std::shared_ptr<TempFolder> folder, BrokerConfig config, const WithSql& with)
+    : folder_(std::move(folder)),
+      options_(with.store_options) {
+  start(std::move(config), with.clock, true);
+}
+
+void TestBroker::start(BrokerConfig config, const Clock* clock, bool sql) {
+  if (!sql) {
+    options_ = small_store_options();
+  }
   registry_ = test_registry();
   PluginSlots slots;
   slots.storage = {"tenon.store.file", &options_};
+  if (sql) {
+    slots.filters.push_back({"tenon.filter.sql92", nullptr});
+  }
   BrokerHooks hooks;
   hooks.clock = clock;
   auto started = Broker::start(config, *registry_, slots, hooks);

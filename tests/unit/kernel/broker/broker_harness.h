@@ -81,6 +81,12 @@ class TestBroker {
   explicit TestBroker(BrokerConfig config, const Clock* clock = nullptr);
   explicit TestBroker(std::shared_ptr<TempFolder> folder);
   TestBroker(std::shared_ptr<TempFolder> folder, BrokerConfig config);
+  /// With the SQL92 filter, and a file store with more options.
+  struct WithSql {
+    ConfigNode store_options = small_store_options();
+    const Clock* clock = nullptr;
+  };
+  TestBroker(std::shared_ptr<TempFolder> folder, BrokerConfig config, const WithSql& with);
 
   Broker& broker() { return *broker_; }
   std::uint16_t port() const { return broker_->port(); }
@@ -88,7 +94,7 @@ class TestBroker {
   void stop() { broker_.reset(); }
 
  private:
-  void start(BrokerConfig config, const Clock* clock);
+  void start(BrokerConfig config, const Clock* clock, bool sql = false);
 
   std::shared_ptr<TempFolder> folder_;
   ConfigNode options_;

@@ -43,6 +43,11 @@ struct BrokerConfig {
   std::string trace_topic_name = "RMQ_SYS_TRACE_TOPIC";  ///< [msgTraceTopicName]
   bool notify_consumer_ids_changed = true;               ///< [notifyConsumerIdsChangedEnable]
   bool property_filter = false;                          ///< [enablePropertyFilter] allow SQL92
+  bool filter_support_retry = false;          ///< [filterSupportRetry] also retried messages
+  bool calc_filter_bitmap = false;            ///< [enableCalcFilterBitMap]
+  std::uint32_t expected_filter_groups = 32;  ///< [expectConsumerNumUseFilter] 1..4096
+  std::uint32_t bloom_error_pct = 20;         ///< [maxErrorRateOfBloomFilter] 1..99
+  std::int64_t filter_clean_ms = 86'400'000;  ///< [filterDataCleanTimeSpan] not below 0
 
   // Sending.
   std::uint32_t message_max_bytes = 4u * 1024 * 1024;  ///< [maxMessageSize] body; 1 KiB..15 MiB
