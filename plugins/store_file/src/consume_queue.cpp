@@ -276,6 +276,7 @@ void ConsumeQueue::correct_min(std::uint64_t log_min) {
 
 std::uint32_t ConsumeQueue::remove_expired(std::uint64_t log_min) {
   std::uint32_t removed = 0;
+  files_.reap();
   while (files_.count() > 1) {
     const std::uint64_t last_unit = files_.first_base() + files_.file_bytes() - kUnitBytes;
     const std::uint8_t* at = nullptr;

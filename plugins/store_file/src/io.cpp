@@ -50,7 +50,8 @@ constexpr IoTable kSystem = {system_open,
                              ::unlink,
                              ::pwrite,
                              system_populate,
-                             ::fallocate};
+                             ::fallocate,
+                             ::statvfs};
 
 }  // namespace
 

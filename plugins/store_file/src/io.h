@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include <sys/statvfs.h>
 #include <sys/types.h>
 
 namespace tenon::store_file {
@@ -26,6 +27,8 @@ struct IoTable {
   int (*populate)(void* at, std::size_t bytes);
   /// Allocates blocks without touching them.
   int (*fallocate)(int fd, int mode, off_t from, off_t bytes);
+  /// How full the file system of a path is.
+  int (*statvfs)(const char* path, struct statvfs* out);
 };
 
 /// The table of the process. Tests replace members while no store is active.

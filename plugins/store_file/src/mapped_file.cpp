@@ -237,17 +237,38 @@ std::uint64_t FileSet::next_base(std::uint64_t pos) const {
 }
 
 bool FileSet::remove_first() {
-  std::unique_ptr<MappedFile> gone;
+  std::string path;
   {
     const std::scoped_lock lock(mutex_);
-    if (files_.size() < 2 || files_.front()->is_pinned()) {
+    if (files_.size() < 2) {
       return false;
     }
-    gone = std::move(files_.front());
-    files_.erase(files_.begin());
+    path = files_.front()->path();
   }
-  static_cast<void>(io().unlink(gone->path().c_str()));
+  // A name that stays would leave a hole behind it once the next file goes.
+  if (io().unlink(path.c_str()) != 0 && errno != ENOENT) {
+    return false;
+  }
+  std::unique_ptr<MappedFile> gone;  // destroyed after the lock
+  const std::scoped_lock lock(mutex_);
+  gone = std::move(files_.front());
+  files_.erase(files_.begin());
+  if (gone->is_pinned()) {
+    removed_.push_back(std::move(gone));
+  }
   return true;
+}
+
+std::size_t FileSet::reap() {
+  std::vector<std::unique_ptr<MappedFile>> gone;  // destroyed after the lock
+  const std::scoped_lock lock(mutex_);
+  for (auto& file : removed_) {
+    if (!file->is_pinned()) {
+      gone.push_back(std::move(file));
+    }
+  }
+  std::erase(removed_, nullptr);
+  return removed_.size();
 }
 
 bool FileSet::remove_from(std::uint64_t pos) {
@@ -272,18 +293,23 @@ bool FileSet::remove_from(std::uint64_t pos) {
 
 bool FileSet::clear() {
   const std::scoped_lock lock(mutex_);
-  for (const auto& f : files_) {
-    if (f->is_pinned()) {
-      return false;
-    }
+  if (has_pins_locked()) {
+    return false;
   }
   files_.clear();
+  removed_.clear();
   return true;
 }
 
 bool FileSet::has_pins() const {
   const std::scoped_lock lock(mutex_);
-  return std::any_of(files_.begin(), files_.end(), [](const auto& f) { return f->is_pinned(); });
+  return has_pins_locked();
+}
+
+bool FileSet::has_pins_locked() const {
+  const auto pinned = [](const auto& f) { return f->is_pinned(); };
+  return std::any_of(files_.begin(), files_.end(), pinned) ||
+         std::any_of(removed_.begin(), removed_.end(), pinned);
 }
 
 }  // namespace tenon::store_file

@@ -142,8 +142,14 @@ class FileSet {
   std::vector<std::uint64_t> bases() const;
   std::uint64_t next_base(std::uint64_t pos) const;  ///< start of the first file behind pos, or 0
 
-  /// Removes and unlinks the first file unless a reader holds it or it is the only one.
+  /// Removes and unlinks the first file unless it is the only one; false also if the system does
+  /// not let go of the name. Thread: one at a time. One that readers hold loses its
+  /// name too, so nobody else finds it; its memory and blocks stay until reap() after their release.
+  /// Better than RocketMQ, where it stays as a hanging file and is unmapped under its readers after
+  /// a while (redeleteHangedFileInterval, destroyMapedFileIntervalForcibly; spec: store §2.8, §11).
   bool remove_first();
+  /// Unmaps removed files that no reader holds any more; how many are still held.
+  std::size_t reap();
   /// Removes and unlinks all files that start at or behind pos. False if a reader holds one; then
   /// nothing is removed.
   bool remove_from(std::uint64_t pos);
@@ -164,11 +170,13 @@ class FileSet {
  private:
   MappedFile* find_locked(std::uint64_t pos);
   FilePin pin_locked(MappedFile* file);
+  bool has_pins_locked() const;
 
   std::string folder_{};
   std::uint64_t file_bytes_ = 0;
   mutable std::mutex mutex_{};
   std::vector<std::unique_ptr<MappedFile>> files_{};
+  std::vector<std::unique_ptr<MappedFile>> removed_{};  ///< unlinked, a reader holds them
 };
 
 }  // namespace tenon::store_file

@@ -202,6 +202,13 @@ class Store {
   void give_back_pages();
   void publish(std::uint32_t changed);
 
+  // store_retention.cpp
+  struct Pressure;
+  static Pressure pressure_of(const tenon_retention& p, std::uint32_t use);
+  void delete_log_files(const tenon_retention& p, bool force, tenon_retention_result& result);
+  void set_disk_full(bool full, std::uint32_t use);
+  void report_held(std::size_t files);
+
   // store_read.cpp
   Result<std::int64_t> store_time_of(const Unit& unit);
   ConsumeQueue* live_queue(tenon_queue handle, tenon_status& status) const;
@@ -248,6 +255,7 @@ class Store {
   std::atomic<bool> index_error_{false};
   std::atomic<bool> disk_full_{false};    ///< by the policy of retention
   std::atomic<bool> append_full_{false};  ///< the last append found no space
+  std::uint64_t held_since_ns_ = 0;       ///< readers hold deleted files; retention
   std::atomic<bool> replica_{false};
   std::atomic<std::uint64_t> appended_records_{0};
 

@@ -154,6 +154,9 @@ tenon_status Store::append(const tenon_record* recs,
   batch.err = err;
   batch.now_ms = host_.wall_ms();
   tenon_status whole = is_active() ? failed_.load(std::memory_order_acquire) : TENON_CLOSED;
+  if (disk_full_.load(std::memory_order_relaxed)) [[unlikely]] {
+    whole = whole == TENON_OK ? TENON_FULL : whole;  // spec: store §10.3
+  }
   append_since_ms_.store(batch.now_ms, std::memory_order_relaxed);
   if (whole == TENON_OK && visible_limit_.load(std::memory_order_acquire) == TENON_NO_LIMIT &&
       dispatched_.load(std::memory_order_acquire) == log_.end() &&
@@ -187,7 +190,7 @@ tenon_status Store::append(const tenon_record* recs,
     }
     *TENON_AT_MUT(tenon_append_result, out, out_stride, i) = result;
   }
-  if (whole == TENON_FULL) {
+  if (whole == TENON_FULL && !disk_full_.load(std::memory_order_relaxed)) {
     append_full_.store(true, std::memory_order_relaxed);
   } else if (batch.records > 0) {
     append_full_.store(false, std::memory_order_relaxed);

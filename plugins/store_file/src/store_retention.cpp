@@ -14,10 +14,12 @@ namespace tenon::store_file {
 
 namespace {
 
+constexpr std::uint64_t kHeldWarnNs = 120'000'000'000;  ///< (destroyMapedFileIntervalForcibly)
+
 /// Used part of the partition in hundredths of a percent: used / (used + usable by this user).
 std::uint32_t disk_use(const std::string& path) noexcept {
   struct statvfs fs {};
-  if (::statvfs(path.c_str(), &fs) != 0 || fs.f_blocks == 0) {
+  if (io().statvfs(path.c_str(), &fs) != 0 || fs.f_blocks == 0) {
     return 10'000;  // a missing path counts as full, so that cleaning is not put off
   }
   const auto used = static_cast<double>(fs.f_blocks - fs.f_bfree);
@@ -36,6 +38,66 @@ std::int64_t modified_ms(const std::string& path) noexcept {
 
 }  // namespace
 
+/// Deletes files from the oldest on that are old enough, or whatever their age if `force`.
+void Store::delete_log_files(const tenon_retention& p, bool force, tenon_retention_result& result) {
+  const std::uint64_t floor = floor_.load(std::memory_order_acquire);
+  while (result.files < p.max_files && log_.files().count() > 1) {
+    std::uint64_t base = 0;
+    std::string path;
+    {
+      const FilePin first = log_.files().pin_first();
+      if (!first || first->end() > floor || first->end() > log_.frame_end() ||
+          first->end() > dispatched_.load(std::memory_order_acquire)) {
+        return;
+      }
+      base = first->base();
+      path = first->path();
+    }
+    if (!force && p.now_ms - p.keep_ms < modified_ms(path)) {
+      return;
+    }
+    // Trap: the minimum moves first, so that no new reader starts in a file that goes.
+    log_.set_min(base + log_.file_bytes());
+    if (!log_.files().remove_first()) {
+      host_.log(LogLevel::kWarn, "log file cannot be deleted, trying again file={}", path);
+      return;
+    }
+    ++result.files;
+    result.bytes += log_.file_bytes();
+    host_.log(LogLevel::kInfo, "log file deleted file={} forced={}", path, force);
+  }
+}
+
+/// Disk use against the three levels of a policy; 0 = level is off. All comparisons are strict
+/// (spec: store §10.3).
+struct Store::Pressure {
+  bool clean = false;  ///< expired files go at any hour
+  bool force = false;  ///< the oldest go whatever their age
+  bool full = false;   ///< appends are refused
+};
+
+Store::Pressure Store::pressure_of(const tenon_retention& p, std::uint32_t use) {
+  const auto above = [use](std::uint32_t percent) { return percent > 0 && use > percent * 100; };
+  Pressure pressure;
+  pressure.full = above(p.disk_full_pct);
+  // Without forced cleaning a full disk does not force either (cleanFileForciblyEnable).
+  pressure.force = p.disk_force_pct > 0 && (above(p.disk_force_pct) || pressure.full);
+  pressure.clean = above(p.disk_clean_pct) || pressure.force;
+  return pressure;
+}
+
+void Store::set_disk_full(bool full, std::uint32_t use) {
+  if (disk_full_.exchange(full, std::memory_order_relaxed) == full) {
+    return;
+  }
+  const double percent = use / 100.0;
+  if (full) {
+    host_.log(LogLevel::kError, "disk is full, messages are refused used_pct={:.2f}", percent);
+  } else {
+    host_.log(LogLevel::kInfo, "disk has room, messages are accepted used_pct={:.2f}", percent);
+  }
+}
+
 tenon_status Store::retention(const tenon_retention* p,
                               tenon_retention_result* r,
                               tenon_error* err) {
@@ -43,36 +105,11 @@ tenon_status Store::retention(const tenon_retention* p,
     return plugin::fail(err, TENON_CLOSED, "the store is closed");
   }
   tenon_retention_result result{};
-  const std::uint32_t use = disk_use(options_.root);
-  const auto above = [use](std::uint32_t percent) { return percent > 0 && use > percent * 100; };
-  const bool force = above(p->disk_force_pct);
-  const bool round = force || above(p->disk_clean_pct) ||
-                     (p->flags & (TENON_RETENTION_DELETE_HOUR | TENON_RETENTION_MANUAL)) != 0;
-  const std::uint64_t floor = floor_.load(std::memory_order_acquire);
-  while (round && result.files < p->max_files && log_.files().count() > 1) {
-    std::uint64_t base = 0;
-    std::string path;
-    {
-      const FilePin first = log_.files().pin_first();
-      if (!first || first->end() > floor || first->end() > log_.frame_end() ||
-          first->end() > dispatched_.load(std::memory_order_acquire)) {
-        break;
-      }
-      base = first->base();
-      path = first->path();
-    }
-    if (!force && p->now_ms < modified_ms(path) + p->keep_ms) {
-      break;
-    }
-    // Trap: the minimum moves first, so that no new reader starts in a file that goes.
-    log_.set_min(base + log_.file_bytes());
-    if (!log_.files().remove_first()) {
-      log_.set_min(base);
-      break;  // a reader holds it: next round
-    }
-    ++result.files;
-    result.bytes += log_.file_bytes();
-    host_.log(LogLevel::kInfo, "log file deleted file={} forced={}", path, force);
+  std::uint32_t use = disk_use(options_.root);
+  const Pressure pressure = pressure_of(*p, use);
+  set_disk_full(pressure.full, use);
+  if (pressure.clean || (p->flags & (TENON_RETENTION_DELETE_HOUR | TENON_RETENTION_MANUAL)) != 0) {
+    delete_log_files(*p, pressure.force, result);
   }
   if (result.files > 0) {
     for (ConsumeQueue* queue : queues_.all()) {
@@ -81,14 +118,29 @@ tenon_status Store::retention(const tenon_retention* p,
     }
     index_.remove_expired(log_.min());
     publish(TENON_CHANGED_MIN_PHYS);
+    use = disk_use(options_.root);
+    set_disk_full(pressure_of(*p, use).full, use);
   }
-  disk_full_.store(above(p->disk_full_pct), std::memory_order_relaxed);
+  report_held(log_.files().reap());
   result.min_phys = log_.min();
   result.disk_pct_x100 = use;
   result.health = health();
   result.size = std::min<std::uint32_t>(r->size, sizeof result);
   std::memcpy(r, &result, result.size);
   return TENON_OK;
+}
+
+/// Says once when readers hold a deleted file for long: its space comes back only with the release.
+void Store::report_held(std::size_t files) {
+  const std::uint64_t now = host_.mono_ns();
+  if (files == 0) {
+    held_since_ns_ = 0;
+  } else if (held_since_ns_ == 0) {
+    held_since_ns_ = now;
+  } else if (now - held_since_ns_ > kHeldWarnNs) {
+    held_since_ns_ = now;
+    host_.log(LogLevel::kWarn, "deleted log files are still read files={}", files);
+  }
 }
 
 void Store::stats(const tenon_sink* out) {
