@@ -29,7 +29,7 @@ from lib import cluster
 
 DATA = os.path.join(cluster.ROOT, "tests", "data", "wire")
 PULLS = (11, 361)
-LONGEST_PAUSE = 0.2  # s; recorded pauses are shortened to this: what must have happened before is waited for anyway
+LONGEST_PAUSE = 0.05  # s; recorded pauses are shortened to this: what must have happened before is waited for anyway
 SHOWN = 160
 
 
@@ -424,7 +424,7 @@ def main():
     root = tempfile.mkdtemp(prefix="tenon-wire-")
     bad = compared = excused = 0
     try:
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        with concurrent.futures.ThreadPoolExecutor(len(chosen)) as pool:
             for s in pool.map(lambda d: Session(d, root).run(), chosen):
                 compared += s.compared
                 wrong = []
