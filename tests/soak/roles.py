@@ -23,6 +23,11 @@ MAX_RETRIES = 2
 SQL = "n BETWEEN 3 AND 6 AND colour = 'red'"
 
 
+def send_header(topic, queue, props, **more):
+    """The header of a send of this moment: what is born long ago counts as expired for some of the broker's services."""
+    return dict(remoting.Client.send_header(topic, queue, props, **more), g=now_ms())
+
+
 def sql_matches(n):
     return 3 <= n % 10 <= 6 and n % 2 == 0
 
@@ -87,7 +92,7 @@ class Producer(Role):
     def put(self, link, n):
         queue, props, body, note = self.message(n)
         at = now_ms()
-        self.flying[link.start(remoting.SEND, link.send_header(self.topic, queue, props), body)] = n, note, at
+        self.flying[link.start(remoting.SEND, send_header(self.topic, queue, props), body)] = n, note, at
 
     def on_answer(self, link, a, n, note, at):
         if a.code == 0:
@@ -103,7 +108,6 @@ class Producer(Role):
 
     def work(self, link):
         self.flying = {}
-        link.send_header = remoting.Client.send_header
         if self.began is None:
             self.began = time.monotonic()
         base_time, base_count = time.monotonic(), self.count
@@ -134,7 +138,7 @@ class BatchProducer(Producer):
             body = b"b" * random.randrange(8, 200)
             parts += struct.pack(">iiiii", 22 + len(body) + len(props), 0, 0, 0, len(body)) + body + struct.pack(">h", len(props)) + props
         at = now_ms()
-        self.flying[link.start(remoting.SEND_BATCH, link.send_header(self.topic, n % QUEUES, {}, batch=True), parts)] = n, None, at
+        self.flying[link.start(remoting.SEND_BATCH, send_header(self.topic, n % QUEUES, {}, batch=True), parts)] = n, None, at
 
     def on_answer(self, link, a, n, note, at):
         if a.code != 0:
@@ -213,7 +217,7 @@ class TxnProducer(Producer):
     def put(self, link, n):
         props = {"id": str(n), "TRAN_MSG": "true", "PGROUP": TXN_GROUP, "UNIQ_KEY": f"SOAKTXN{n:024d}"}
         at = now_ms()
-        header = link.send_header(self.topic, n % QUEUES, props, sys_flag=4, group=TXN_GROUP)
+        header = send_header(self.topic, n % QUEUES, props, sys_flag=4, group=TXN_GROUP)
         self.flying[link.start(remoting.SEND, header, b"x%d" % n)] = n, self.way(n)[0], at
 
     def decide(self, link, n, what, log_offset, half_offset, checked):
@@ -385,7 +389,7 @@ class Replier(Consumer):
     def take(self, link, topic, queue, m):
         super().take(link, topic, queue, m)
         props = {"MSG_TYPE": "reply", "REPLY_TO_CLIENT": m.props["REPLY_TO_CLIENT"], "CORRELATION_ID": m.props["CORRELATION_ID"], "TTL": m.props["TTL"]}
-        header = remoting.Client.send_header(m.props["CLUSTER"] + "_REPLY_TOPIC", 0, props, group="SoakRepliers")
+        header = send_header(m.props["CLUSTER"] + "_REPLY_TOPIC", 0, props, group="SoakRepliers")
         self.flying[link.start(SEND_REPLY, header, b"reply")] = m.props["CORRELATION_ID"]
 
     def work(self, link):
