@@ -46,7 +46,7 @@ class BrokerImpl final : public Broker {
         offsets_(config_.store_root),
         consumer_filters_(config_, clock_, filters_),
         consumers_(consumer_filters_),
-        locks_(config_.lock_expired_ms),
+        locks_(config_.lock_expired_ms, config_.lock_orphaned_ms),
         holds_([this](std::vector<ParkedPtr>& woken) { router_->pulls().wake(woken); }),
         stats_(clock_.wall_ms()) {}
   ~BrokerImpl() override { BrokerImpl::stop(); }
@@ -297,6 +297,7 @@ void BrokerImpl::persist_tables() {
 
 void BrokerImpl::expire_clients() {
   const std::int64_t before_ms = clock_.wall_ms() - config_.channel_expired_ms;
+  locks_.sweep(clock_.wall_ms());
   // Better than Java: the rest of a group hears of it (broker §10.2).
   for (const auto& connection : consumers_.expire(before_ms, config_.notify_consumer_ids_changed)) {
     connection->close(net::CloseReason::kIdle);

@@ -95,6 +95,7 @@ Result<> validate(const BrokerConfig& c) {
   checks.range("flush_consumer_offset_ms", c.flush_consumer_offset_ms, 100, 10 * kMinuteMs);
   checks.range("channel_expired_ms", c.channel_expired_ms, 1'000, 60 * kMinuteMs);
   checks.range("lock_expired_ms", c.lock_expired_ms, 1'000, 60 * kMinuteMs);
+  checks.range("lock_orphaned_ms", c.lock_orphaned_ms, 1'000, 60 * kMinuteMs);
   checks.range("io_threads", c.io_threads, 0, 64);
   checks.range("worker_threads", c.worker_threads, 1, 64);
   checks.range("send_queue_max", c.send_queue_max, 1, 10'000'000);

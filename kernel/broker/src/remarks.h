@@ -103,5 +103,22 @@ inline constexpr std::string_view kNotSet = "not set any response code";
 inline constexpr std::string_view kTopicUnknown = "topic[{}] not exist";
 inline constexpr std::string_view kGroupNotOnline = "the consumer group[{}] not online";
 inline constexpr std::string_view kProducerGroupUnknown = "the producer group[{}] not exist";
+inline constexpr std::string_view kStatsUnknown = "The stats <{}> <{}> not exist";
+inline constexpr std::string_view kConsumerNotOnline = "The Consumer <{}> <{}> not online";
+inline constexpr std::string_view kConsumerTooOld =
+    "The Consumer <{}> <{}> is too old for this request, it needs V3_1_8";
+inline constexpr std::string_view kConsumerTimeout = "consumer <{}> <{}> Timeout: {}";
+inline constexpr std::string_view kNoSuchQueue = "{}@{} is not exist!";
+inline constexpr std::string_view kNoSuchIndex = "Index {} of {}@{} is not exist!";
+// Broker2Client
+inline constexpr std::string_view kResetNoGroup = "THe consumer group <{}> not exist";
+inline constexpr std::string_view kResetNotOnline =
+    "Consumer not online, so can not reset offset, Group: {} Topic: {} Timestamp: {}";
+inline constexpr std::string_view kResetRange =
+    "the offset {} is not between {} and {} of queue {}";
+inline constexpr std::string_view kNobodyOnline =
+    "No Any Consumer online in the consumer group: [{}]";
+inline constexpr std::string_view kClientTooOld =
+    "the client does not support this feature. client={} version={}";
 
 }  // namespace tenon::broker::remark

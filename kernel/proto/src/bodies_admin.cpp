@@ -31,7 +31,15 @@ void write_connections(JsonWriter& w, const std::vector<ClientConnection>& conne
   w.key("connectionSet").begin_array();
   for (const ClientConnection& c : connections) {
     w.begin_object().member("clientAddr", c.client_addr).member("clientId", c.client_id);
-    w.member("language", to_string(c.language)).member("version", c.version).end_object();
+    w.member("language", to_string(c.language));
+    if (c.subscriptions) {
+      w.key("subscriptionSet").begin_array();
+      for (const SubscriptionData& s : *c.subscriptions) {
+        detail::write(w, s);
+      }
+      w.end_array();
+    }
+    w.member("version", c.version).end_object();
   }
   w.end_array();
 }
@@ -46,6 +54,12 @@ std::vector<ClientConnection> read_connections(BodyReader& in, JsonNode root) {
     in.get(node, "clientId", c.client_id);
     in.get(node, "version", c.version);
     c.language = read_language(node["language"]);
+    if (const JsonNode wanted = in.array(node, "subscriptionSet")) {
+      auto& list_of = c.subscriptions.emplace();
+      for (std::size_t k = 0; k < wanted.size(); ++k) {
+        list_of.push_back(in.subscription(wanted.at(k)));
+      }
+    }
   }
   return connections;
 }
@@ -138,6 +152,9 @@ std::string encode(const ConsumerConnection& c) {
   w.member("consumeFromWhere", enum_name(detail::kConsumeFromWheres, c.consume_from_where));
   w.member("consumeType", enum_name(detail::kConsumeTypes, c.consume_type));
   w.member("messageModel", enum_name(detail::kMessageModels, c.message_model));
+  if (c.mismatch) {
+    w.member("subscriptionMismatch", *c.mismatch);
+  }
   w.key("subscriptionTable").begin_object();
   for (const auto& [topic, subscription] : c.subscriptions) {
     detail::write(w.key(topic), subscription);
@@ -155,6 +172,7 @@ Result<ConsumerConnection> decode_consumer_connection(std::string_view json) {
   in.get_enum(root, "consumeType", detail::kConsumeTypes, c.consume_type);
   in.get_enum(root, "messageModel", detail::kMessageModels, c.message_model);
   in.get_enum(root, "consumeFromWhere", detail::kConsumeFromWheres, c.consume_from_where);
+  c.mismatch = root["subscriptionMismatch"].boolean();
   const JsonNode table = in.object(root, "subscriptionTable");
   for (std::size_t i = 0; i < table.size(); ++i) {
     const auto [topic, node] = table.member(i);

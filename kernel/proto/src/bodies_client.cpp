@@ -133,12 +133,20 @@ std::string encode(const HeartbeatData& h) {
   return out;
 }
 
+std::string encode(const SubscriptionData& s) {
+  std::string out;
+  JsonWriter w(out, fastjson_style());
+  detail::write(w, s);
+  return out;
+}
+
 Result<HeartbeatData> decode_heartbeat(std::string_view json) {
   TENON_TRY(const JsonDocument document, parse_object(json, "heartbeat"));
   BodyReader in("heartbeat");
   const JsonNode root = document.root();
   HeartbeatData h;
   in.get(root, "clientID", h.client_id);
+  in.get(root, "withoutSub", h.without_sub);
   const JsonNode producers = in.array(root, "producerDataSet");
   for (std::size_t i = 0; i < producers.size(); ++i) {
     in.get(producers.at(i), "groupName", h.producer_groups.emplace_back());

@@ -9,7 +9,7 @@ using broker::BrokerConfig;
 
 // A new member changes this number: give it a key below, print configs/broker.toml anew, and change
 // the number.
-static_assert(sizeof(BrokerConfig) == 576, "every member of BrokerConfig needs a key");
+static_assert(sizeof(BrokerConfig) == 584, "every member of BrokerConfig needs a key");
 
 void describe_identity(config::Visitor& v, BrokerConfig& c) {
   v.key("cluster", &c.cluster, {.doc = "Name of the cluster.", .rocketmq = "brokerClusterName"});
@@ -268,6 +268,11 @@ void describe_clients(config::Visitor& v, BrokerConfig& c) {
         &c.lock_expired_ms,
         {.doc = "A queue lock of an ordered consumer lapses after this time.",
          .rocketmq = "rocketmq.broker.rebalance.lockMaxLiveTime",
+         .min = 1000,
+         .max = 3'600'000});
+  v.key("lock_orphaned_ms",
+        &c.lock_orphaned_ms,
+        {.doc = "The same if its client is gone, which may consume on for a while.",
          .min = 1000,
          .max = 3'600'000});
   v.key("idle_connection_ms",

@@ -2,35 +2,115 @@
 
 #include "tenon/base/log.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 namespace tenon::broker {
+namespace {
+
+void log_alarm(const std::string& text) {
+  if (!text.empty()) {
+    log_warn("broker", "{}", text);
+  }
+}
+
+}  // namespace
 
 Consumers::Shard& Consumers::shard(std::string_view group) const {
   return shards_[TextHash{}(group) % shards_.size()];
 }
 
+Consumers::Membership& Consumers::membership(const net::ConnectionPtr& connection) const {
+  return memberships_[connection->id() % memberships_.size()];
+}
+
+void Consumers::remember(const net::ConnectionPtr& connection, const std::string& group) {
+  Membership& m = membership(connection);
+  const std::scoped_lock lock(m.mutex);
+  auto& groups = m.groups[connection->id()];
+  if (std::find(groups.begin(), groups.end(), group) == groups.end()) {
+    groups.push_back(group);
+  }
+}
+
 bool Consumers::update_channel(Group& group, const Registration& who) {
-  for (ClientChannel& channel : group.channels) {
-    if (channel.connection != who.connection) {
-      continue;
-    }
-    if (channel.client_id != who.client_id) {
-      log_warn("broker",
-               "a connection changed its client id old={} new={}",
-               channel.client_id,
-               who.client_id);
-      channel.client_id = who.client_id;
-      channel.language = who.language;
-      channel.version = who.version;
-    }
-    channel.last_update_ms = who.now_ms;
+  const auto [it, added] = group.channels.try_emplace(who.connection->id());
+  ClientChannel& channel = it->second;
+  channel.last_update_ms = who.now_ms;
+  if (!added && channel.client_id == who.client_id) {
     return false;
   }
-  group.channels.push_back(
-      {who.connection, std::string(who.client_id), who.language, who.version, who.now_ms});
-  return true;
+  if (!added) {
+    log_warn("broker",
+             "a connection changed its client id old={} new={}",
+             channel.client_id,
+             who.client_id);
+  }
+  channel.connection = who.connection;
+  channel.client_id = who.client_id;
+  channel.language = who.language;
+  channel.version = who.version;
+  return added;
+}
+
+void Consumers::update_wanted(Group& group,
+                              std::uint64_t connection,
+                              const proto::ConsumerData& data) {
+  WantedPtr& mine = group.channels[connection].wanted;
+  const std::uint64_t digest = digest_of(data);
+  if (mine != nullptr && mine->digest == digest) {
+    return;
+  }
+  for (const auto& [id, channel] : group.channels) {
+    if (channel.wanted != nullptr && channel.wanted->digest == digest) {
+      mine = channel.wanted;
+      return;
+    }
+  }
+  mine = make_wanted(data);
+}
+
+std::string Consumers::check_mismatch(std::string_view name, Group& group) {
+  const ClientChannel* first = nullptr;
+  const ClientChannel* other = nullptr;
+  for (const auto& [id, channel] : group.channels) {
+    if (channel.wanted == nullptr) {
+      continue;
+    }
+    if (first == nullptr) {
+      first = &channel;
+    } else if (channel.wanted->digest != first->wanted->digest) {
+      other = &channel;
+      break;
+    }
+  }
+  const bool mismatch = other != nullptr;
+  if (mismatch == group.mismatch) {
+    return {};
+  }
+  group.mismatch = mismatch;
+  if (!mismatch) {
+    mismatched_.fetch_sub(1, std::memory_order_relaxed);
+    return fmt::format("members of a group subscribe the same again group=\"{}\"", name);
+  }
+  mismatched_.fetch_add(1, std::memory_order_relaxed);
+  mismatch_total_.fetch_add(1, std::memory_order_relaxed);
+  return fmt::format(
+      "members of a group subscribe differently and take messages from each other group=\"{}\" "
+      "client={} wants=\"{}\" other={} wants=\"{}\"",
+      name,
+      first->client_id,
+      describe(*first->wanted),
+      other->client_id,
+      describe(*other->wanted));
+}
+
+void Consumers::add_members(const Group& group, Targets& targets) {
+  for (const auto& [id, channel] : group.channels) {
+    targets.push_back(channel.connection);
+  }
 }
 
 bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& data) {
@@ -73,80 +153,86 @@ bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& da
 
 void Consumers::heartbeat(const Registration& who, const proto::ConsumerData& data) {
   Targets targets;
+  std::string alarm;
+  bool new_channel = false;
   Shard& s = shard(data.group);
   {
     const std::scoped_lock lock(s.mutex);
-    auto it = s.groups.find(data.group);
-    if (it == s.groups.end()) {
-      it = s.groups.emplace(data.group, Group{}).first;
-    }
-    Group& group = it->second;
+    Group& group = s.groups.try_emplace(data.group).first->second;
     group.type = data.consume_type;
     group.model = data.message_model;
     group.from = data.consume_from_where;
-    const bool new_channel = update_channel(group, who);
+    new_channel = update_channel(group, who);
     const bool new_topics = update_subscriptions(group, data);
+    const WantedPtr before = group.channels[who.connection->id()].wanted;
+    update_wanted(group, who.connection->id(), data);
+    if (before != group.channels[who.connection->id()].wanted) {
+      alarm = check_mismatch(data.group, group);
+    }
     if ((new_channel || new_topics) && who.notify) {
-      for (const ClientChannel& channel : group.channels) {
-        targets.push_back(channel.connection);
-      }
+      add_members(group, targets);
     }
   }
+  if (new_channel) {
+    remember(who.connection, data.group);
+  }
+  log_alarm(alarm);
   tell(targets, data.group);
+}
+
+bool Consumers::refresh(const net::ConnectionPtr& connection,
+                        std::string_view name,
+                        std::int64_t now_ms) {
+  Shard& s = shard(name);
+  const std::scoped_lock lock(s.mutex);
+  const auto group = s.groups.find(name);
+  if (group == s.groups.end()) {
+    return false;
+  }
+  const auto channel = group->second.channels.find(connection->id());
+  if (channel == group->second.channels.end()) {
+    return false;
+  }
+  channel->second.last_update_ms = now_ms;
+  return true;
 }
 
 void Consumers::leave(const net::ConnectionPtr& connection, std::string_view name, bool notify) {
   Targets targets;
+  std::string alarm;
   Shard& s = shard(name);
   {
     const std::scoped_lock lock(s.mutex);
     const auto it = s.groups.find(name);
-    if (it == s.groups.end()) {
+    if (it == s.groups.end() || it->second.channels.erase(connection->id()) == 0) {
       return;
     }
-    Group& group = it->second;
-    const auto removed = std::erase_if(
-        group.channels, [&](const ClientChannel& c) { return c.connection == connection; });
-    if (removed > 0 && notify) {
-      for (const ClientChannel& channel : group.channels) {
-        targets.push_back(channel.connection);
-      }
-    }
-    if (group.channels.empty()) {
+    alarm = check_mismatch(name, it->second);
+    if (it->second.channels.empty()) {
       s.groups.erase(it);
       filters_.group_gone(name);
+    } else if (notify) {
+      add_members(it->second, targets);
     }
   }
+  log_alarm(alarm);
   tell(targets, name);
 }
 
 void Consumers::connection_closed(const net::ConnectionPtr& connection, bool notify) {
-  for (Shard& s : shards_) {
-    std::vector<std::pair<std::string, Targets>> notices;
-    {
-      const std::scoped_lock lock(s.mutex);
-      for (auto it = s.groups.begin(); it != s.groups.end();) {
-        Group& group = it->second;
-        const auto removed = std::erase_if(
-            group.channels, [&](const ClientChannel& c) { return c.connection == connection; });
-        if (removed > 0 && notify) {
-          Targets targets;
-          for (const ClientChannel& channel : group.channels) {
-            targets.push_back(channel.connection);
-          }
-          notices.emplace_back(it->first, std::move(targets));
-        }
-        if (group.channels.empty()) {
-          filters_.group_gone(it->first);
-          it = s.groups.erase(it);
-        } else {
-          ++it;
-        }
-      }
+  std::vector<std::string> groups;
+  Membership& m = membership(connection);
+  {
+    const std::scoped_lock lock(m.mutex);
+    const auto it = m.groups.find(connection->id());
+    if (it == m.groups.end()) {
+      return;
     }
-    for (const auto& [group, targets] : notices) {
-      tell(targets, group);
-    }
+    groups = std::move(it->second);
+    m.groups.erase(it);
+  }
+  for (const std::string& group : groups) {
+    leave(connection, group, notify);
   }
 }
 
@@ -155,7 +241,7 @@ std::vector<net::ConnectionPtr> Consumers::expire(std::int64_t before_ms, bool n
   for (Shard& s : shards_) {
     const std::scoped_lock lock(s.mutex);
     for (const auto& [name, group] : s.groups) {
-      for (const ClientChannel& channel : group.channels) {
+      for (const auto& [id, channel] : group.channels) {
         if (channel.last_update_ms < before_ms) {
           log_warn("broker",
                    "consumer without heartbeat dropped group=\"{}\" client={}",
@@ -193,7 +279,7 @@ std::vector<std::string> Consumers::client_ids(std::string_view name) const {
   std::vector<std::string> ids;
   const auto it = s.groups.find(name);
   if (it != s.groups.end()) {
-    for (const ClientChannel& channel : it->second.channels) {
+    for (const auto& [id, channel] : it->second.channels) {
       ids.push_back(channel.client_id);
     }
   }
@@ -223,6 +309,35 @@ std::set<std::string> Consumers::groups_of_topic(std::string_view topic) const {
   return out;
 }
 
+std::vector<ClientChannel> Consumers::channels(std::string_view name) const {
+  const Shard& s = shard(name);
+  const std::scoped_lock lock(s.mutex);
+  std::vector<ClientChannel> out;
+  const auto it = s.groups.find(name);
+  if (it != s.groups.end()) {
+    for (const auto& [id, channel] : it->second.channels) {
+      out.push_back(channel);
+    }
+  }
+  return out;
+}
+
+std::optional<ClientChannel> Consumers::channel(std::string_view name,
+                                                std::string_view client_id) const {
+  const Shard& s = shard(name);
+  const std::scoped_lock lock(s.mutex);
+  const auto it = s.groups.find(name);
+  if (it == s.groups.end()) {
+    return std::nullopt;
+  }
+  for (const auto& [id, channel] : it->second.channels) {
+    if (channel.client_id == client_id) {
+      return channel;
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Consumers::GroupInfo> Consumers::info(std::string_view name) const {
   const Shard& s = shard(name);
   const std::scoped_lock lock(s.mutex);
@@ -238,7 +353,13 @@ std::optional<Consumers::GroupInfo> Consumers::info(std::string_view name) const
   for (const auto& [topic, subscription] : it->second.subscriptions) {
     out.data.subscriptions.push_back(subscription->data);
   }
-  out.channels = it->second.channels;
+  for (const auto& [id, channel] : it->second.channels) {
+    out.channels.push_back(channel);
+  }
+  std::sort(out.channels.begin(), out.channels.end(), [](const auto& a, const auto& b) {
+    return a.client_id < b.client_id;
+  });
+  out.mismatch = it->second.mismatch;
   return out;
 }
 

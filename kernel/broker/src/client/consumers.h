@@ -2,6 +2,7 @@
 // notices about changed membership (spec: broker §10, remoting §5).
 #pragma once
 
+#include "client/wanted.h"
 #include "meta/consumer_filters.h"
 #include "pull/filter.h"
 #include "util/hashing.h"
@@ -19,6 +20,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace tenon::broker {
@@ -30,6 +32,7 @@ struct ClientChannel {
   proto::Language language = proto::Language::kOther;
   std::int32_t version = 0;
   std::int64_t last_update_ms = 0;
+  WantedPtr wanted{};  ///< of a consumer: what it subscribes itself
 };
 
 /// What a group wants of one topic.
@@ -40,7 +43,8 @@ struct Subscription {
 };
 using SubscriptionPtr = std::shared_ptr<const Subscription>;
 
-/// Thread: any.
+/// Thread: any. Groups are spread over shards with a lock each that is held for a look-up: neither
+/// pulls of different groups nor pulls and heartbeats wait for each other (tests/bench/clients_bench).
 class Consumers {
  public:
   explicit Consumers(ConsumerFilters& filters)
@@ -55,8 +59,11 @@ class Consumers {
     bool notify = true;  ///< of the group and of the broker
   };
   /// A heartbeat of one group. Tells all members, the sender included, when the membership or the
-  /// set of topics changed.
+  /// set of topics changed. Thread: the I/O thread of the connection.
   void heartbeat(const Registration& who, const proto::ConsumerData& data);
+  /// A 5.x heartbeat without subscriptions: only shows that the client is alive.
+  /// @return false if the connection is no member of the group: it must send everything
+  bool refresh(const net::ConnectionPtr& connection, std::string_view group, std::int64_t now_ms);
   void leave(const net::ConnectionPtr& connection, std::string_view group, bool notify);
   /// A connection is gone: it leaves every group, the rest is told.
   void connection_closed(const net::ConnectionPtr& connection, bool notify);
@@ -74,34 +81,64 @@ class Consumers {
   bool is_online(std::string_view group) const;
   bool subscribes(std::string_view group, std::string_view topic) const;
   std::set<std::string> groups_of_topic(std::string_view topic) const;
+  std::vector<ClientChannel> channels(std::string_view group) const;
+  std::optional<ClientChannel> channel(std::string_view group, std::string_view client_id) const;
 
   struct GroupInfo {
     proto::ConsumerData data{};
     std::vector<ClientChannel> channels{};
+    bool mismatch = false;  ///< members subscribe differently
   };
   std::optional<GroupInfo> info(std::string_view group) const;
+
+  /// Groups whose members subscribe differently now, and how often that has begun.
+  std::uint64_t mismatched_groups() const noexcept {
+    return mismatched_.load(std::memory_order_relaxed);
+  }
+  std::uint64_t mismatch_total() const noexcept {
+    return mismatch_total_.load(std::memory_order_relaxed);
+  }
 
  private:
   struct Group {
     proto::ConsumeType type = proto::ConsumeType::kPassively;
     proto::MessageModel model = proto::MessageModel::kClustering;
     proto::ConsumeFromWhere from = proto::ConsumeFromWhere::kLastOffset;
-    std::vector<ClientChannel> channels{};
+    std::unordered_map<std::uint64_t, ClientChannel> channels{};  ///< by id of the connection
     TextMap<SubscriptionPtr> subscriptions{};
+    bool mismatch = false;
   };
   struct Shard {
     mutable std::mutex mutex{};
     TextMap<Group> groups{};
   };
+  /// Which groups a connection may be in, so that its end is no walk over all groups.
+  struct Membership {
+    std::mutex mutex{};
+    std::unordered_map<std::uint64_t, std::vector<std::string>> groups{};
+  };
   using Targets = std::vector<net::ConnectionPtr>;
 
   Shard& shard(std::string_view group) const;
+  Membership& membership(const net::ConnectionPtr& connection) const;
+  void remember(const net::ConnectionPtr& connection, const std::string& group);
+  /// @return whether the connection is a new member
   static bool update_channel(Group& group, const Registration& who);
   bool update_subscriptions(Group& group, const proto::ConsumerData& data);
+  static void update_wanted(Group& group,
+                            std::uint64_t connection,
+                            const proto::ConsumerData& data);
+  /// Compares the members; with the shard's lock. @return the line to log if something changed
+  std::string check_mismatch(std::string_view name, Group& group);
+  static void add_members(const Group& group, Targets& targets);
   void tell(const Targets& targets, std::string_view group);
 
+  static constexpr std::size_t kShards = 64;
   ConsumerFilters& filters_;
-  mutable std::array<Shard, 16> shards_{};
+  mutable std::array<Shard, kShards> shards_{};
+  mutable std::array<Membership, kShards> memberships_{};
+  std::atomic<std::uint64_t> mismatched_{0};
+  std::atomic<std::uint64_t> mismatch_total_{0};
   std::atomic<std::int32_t> opaque_{0};
 };
 

@@ -75,6 +75,15 @@ std::int64_t Offsets::query(std::string_view group,
   return at == it->second.end() ? -1 : at->second;
 }
 
+std::map<std::int32_t, std::int64_t> Offsets::queues_of(std::string_view group,
+                                                        std::string_view topic) const {
+  const std::string_view key = key_of(group, topic);
+  const Shard& s = shard(key);
+  const std::scoped_lock lock(s.mutex);
+  const auto it = s.offsets.find(key);
+  return it == s.offsets.end() ? QueueOffsets{} : it->second;
+}
+
 std::set<std::string> Offsets::topics_of(std::string_view group) const {
   std::set<std::string> out;
   for (const Shard& s : shards_) {

@@ -33,6 +33,9 @@ class Offsets {
   std::int64_t query(std::string_view group,
                      std::string_view topic,
                      std::int32_t queue_id) const;  ///< -1 = none
+  /// Committed offsets of one group and topic by queue; empty = none.
+  std::map<std::int32_t, std::int64_t> queues_of(std::string_view group,
+                                                 std::string_view topic) const;
   std::set<std::string> topics_of(std::string_view group) const;
   std::set<std::string> groups_of(std::string_view topic) const;
   void remove_group(std::string_view group);

@@ -165,6 +165,8 @@ Reply runtime_info(const Services& s) {
   t["pullThreadPoolQueueCapacity"] = std::to_string(s.config.pull_queue_max);
   t["queryThreadPoolQueueSize"] = std::to_string(s.workers.queued(Workers::Lane::kQuery));
   t["queryThreadPoolQueueCapacity"] = std::to_string(s.config.query_queue_max);
+  t["subscriptionMismatchGroups"] = std::to_string(s.consumers.mismatched_groups());
+  t["subscriptionMismatchTotal"] = std::to_string(s.consumers.mismatch_total());
   t.merge(s.delay.status());
   put_storage_stats(t, s);
   return Reply::with_body(proto::encode_kv_table(t));

@@ -1,7 +1,9 @@
-// Who and how far: 202, 203, 204, 208, 300, 328 (spec: broker §15.3, remoting §7.4).
+// Who and how far: 202, 203, 204, 208, 300, 317, 328 (spec: broker §15.3, remoting §7.4).
 #include "processors/handlers.h"
+#include "processors/store_view.h"
 #include "remarks.h"
 
+#include "tenon/proto/bodies_admin.h"
 #include "tenon/proto/json.h"
 
 #include <fmt/format.h>
@@ -23,17 +25,6 @@ void queue_key(proto::JsonWriter& w, const Services& s, std::string_view topic, 
       .member("queueId", id)
       .member("topic", topic)
       .end_object_key();
-}
-
-/// Store time of a queue entry; 0 if there is none.
-std::int64_t time_of(const Services& s, tenon_queue queue, std::int64_t offset) {
-  std::int64_t ms = 0;
-  const auto& storage = s.log.storage();
-  if (offset < 0 || storage->time_of == nullptr ||
-      storage->time_of(storage.self, queue, offset, &ms, nullptr) < 0) {
-    return 0;
-  }
-  return std::max<std::int64_t>(ms, 0);
 }
 
 Reply topic_stats(const Services& s, const Request& request) {
@@ -62,65 +53,21 @@ Reply topic_stats(const Services& s, const Request& request) {
   return Reply::with_body(std::move(body));
 }
 
-void write_connections(proto::JsonWriter& w, const std::vector<ClientChannel>& channels) {
-  w.key("connectionSet").begin_array();
+/// @param wanted  also what each member subscribes itself: an addition that tools ask for
+std::vector<proto::ClientConnection> connections(const std::vector<ClientChannel>& channels,
+                                                 bool wanted) {
+  std::vector<proto::ClientConnection> out;
   for (const ClientChannel& channel : channels) {
-    w.begin_object()
-        .member("clientAddr", proto::to_string(channel.connection->peer()))
-        .member("clientId", channel.client_id)
-        .member("language", proto::to_string(channel.language))
-        .member("version", channel.version)
-        .end_object();
+    proto::ClientConnection& c = out.emplace_back();
+    c.client_addr = proto::to_string(channel.connection->peer());
+    c.client_id = channel.client_id;
+    c.language = channel.language;
+    c.version = channel.version;
+    if (wanted && channel.wanted != nullptr) {
+      c.subscriptions = channel.wanted->subscriptions;
+    }
   }
-  w.end_array();
-}
-
-std::string_view name_of(proto::ConsumeType type) {
-  switch (type) {
-    case proto::ConsumeType::kActively:
-      return "CONSUME_ACTIVELY";
-    case proto::ConsumeType::kPassively:
-      return "CONSUME_PASSIVELY";
-    case proto::ConsumeType::kPop:
-      return "CONSUME_POP";
-  }
-  return "";
-}
-
-std::string_view name_of(proto::ConsumeFromWhere from) {
-  switch (from) {
-    case proto::ConsumeFromWhere::kLastOffset:
-      return "CONSUME_FROM_LAST_OFFSET";
-    case proto::ConsumeFromWhere::kLastOffsetAndFromMinWhenBootFirst:
-      return "CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST";
-    case proto::ConsumeFromWhere::kMinOffset:
-      return "CONSUME_FROM_MIN_OFFSET";
-    case proto::ConsumeFromWhere::kMaxOffset:
-      return "CONSUME_FROM_MAX_OFFSET";
-    case proto::ConsumeFromWhere::kFirstOffset:
-      return "CONSUME_FROM_FIRST_OFFSET";
-    case proto::ConsumeFromWhere::kTimestamp:
-      return "CONSUME_FROM_TIMESTAMP";
-  }
-  return "";
-}
-
-void write_subscription(proto::JsonWriter& w, const proto::SubscriptionData& data) {
-  w.begin_object().member("classFilterMode", data.class_filter_mode);
-  w.key("codeSet").begin_array();
-  for (const std::int32_t code : data.codes) {
-    w.value(code);
-  }
-  w.end_array();
-  w.member("expressionType", data.expression_type)
-      .member("subString", data.sub_string)
-      .member("subVersion", data.sub_version);
-  w.key("tagsSet").begin_array();
-  for (const std::string& tag : data.tags) {
-    w.value(tag);
-  }
-  w.end_array();
-  w.member("topic", data.topic).end_object();
+  return out;
 }
 
 Reply consumer_connections(const Services& s, const Request& request) {
@@ -133,22 +80,19 @@ Reply consumer_connections(const Services& s, const Request& request) {
     return Reply::error(Code::kConsumerNotOnline,
                         fmt::format(remark::kGroupNotOnline, group.value()));
   }
-  std::string body;
-  proto::JsonWriter w(body);
-  w.begin_object();
-  write_connections(w, info->channels);
-  w.member("consumeFromWhere", name_of(info->data.consume_from_where))
-      .member("consumeType", name_of(info->data.consume_type))
-      .member("messageModel",
-              info->data.message_model == proto::MessageModel::kBroadcasting ? "BROADCASTING"
-                                                                             : "CLUSTERING");
-  w.key("subscriptionTable").begin_object();
-  for (const proto::SubscriptionData& data : info->data.subscriptions) {
-    w.key(data.topic);
-    write_subscription(w, data);
+  const bool wanted = request.command.field_bool("withSubscriptions").value_or(false);
+  proto::ConsumerConnection body;
+  body.connections = connections(info->channels, wanted);
+  body.consume_from_where = info->data.consume_from_where;
+  body.consume_type = info->data.consume_type;
+  body.message_model = info->data.message_model;
+  if (wanted) {
+    body.mismatch = info->mismatch;
   }
-  w.end_object().end_object();
-  return Reply::with_body(std::move(body));
+  for (const proto::SubscriptionData& data : info->data.subscriptions) {
+    body.subscriptions.insert_or_assign(data.topic, data);
+  }
+  return Reply::with_body(proto::encode(body));
 }
 
 Reply producer_connections(const Services& s, const Request& request) {
@@ -161,12 +105,7 @@ Reply producer_connections(const Services& s, const Request& request) {
     return Reply::error(Code::kSystemError,
                         fmt::format(remark::kProducerGroupUnknown, group.value()));
   }
-  std::string body;
-  proto::JsonWriter w(body);
-  w.begin_object();
-  write_connections(w, *channels);
-  w.end_object();
-  return Reply::with_body(std::move(body));
+  return Reply::with_body(proto::encode(proto::ProducerConnection{connections(*channels, false)}));
 }
 
 Reply all_producers(const Services& s) {
@@ -190,21 +129,31 @@ Reply all_producers(const Services& s) {
   return Reply::with_body(std::move(body));
 }
 
-void write_consume_stats(proto::JsonWriter& w,
-                         const Services& s,
-                         std::string_view group,
-                         const Topic& topic) {
-  for (std::int32_t id = 0; id < topic.config().read_queue_count; ++id) {
+double consume_tps(const Services&, std::string_view, std::string_view) {
+  return 0;
+}
+
+/// @return how much the group has not consumed yet
+std::int64_t write_consume_stats(proto::JsonWriter& w,
+                                 const Services& s,
+                                 std::string_view group,
+                                 const Topic& topic,
+                                 std::int32_t queues) {
+  std::int64_t lag = 0;
+  for (std::int32_t id = 0; id < queues; ++id) {
     const tenon_queue queue = s.log.queue_of(topic, static_cast<std::uint32_t>(id));
     const std::int64_t consumed =
         std::max<std::int64_t>(s.offsets.query(group, topic.name(), id), 0);
+    const std::int64_t end = std::max<std::int64_t>(s.log.bounds(queue).max_offset, 0);
     queue_key(w, s, topic.name(), id);
     w.begin_object()
-        .member("brokerOffset", std::max<std::int64_t>(s.log.bounds(queue).max_offset, 0))
+        .member("brokerOffset", end)
         .member("consumerOffset", consumed)
         .member("lastTimestamp", time_of(s, queue, consumed - 1))
         .end_object();
+    lag += end - consumed;
   }
+  return lag;
 }
 
 Reply consume_stats(const Services& s, const Request& request) {
@@ -222,15 +171,44 @@ Reply consume_stats(const Services& s, const Request& request) {
   const bool online = s.consumers.is_online(group.value());
   std::string body;
   proto::JsonWriter w(body);
-  w.begin_object().member("consumeTps", 0.0).key("offsetTable").begin_object();
+  double tps = 0;
+  w.begin_object().key("offsetTable").begin_object();
   for (const std::string& name : topics) {
     const TopicPtr topic = s.topics.find(name);
     if (topic == nullptr || (online && !s.consumers.subscribes(group.value(), name))) {
       continue;
     }
-    write_consume_stats(w, s, group.value(), *topic);
+    write_consume_stats(w, s, group.value(), *topic, topic->config().read_queue_count);
+    tps += consume_tps(s, group.value(), name);
   }
-  w.end_object().end_object();
+  w.end_object().member("consumeTps", tps).end_object();
+  return Reply::with_body(std::move(body));
+}
+
+/// Every group and each of its topics by itself. Expensive.
+Reply broker_consume_stats(const Services& s, const Request& request) {
+  const bool order = request.command.field_bool("isOrder").value_or(false);
+  std::int64_t total_lag = 0;
+  std::string body;
+  proto::JsonWriter w(body);
+  w.begin_object().member("brokerAddr", s.advertised.address).key("consumeStatsList").begin_array();
+  for (const auto& [group, config] : s.groups.table().groups) {
+    w.begin_object().key(group).begin_array();
+    const bool online = s.consumers.is_online(group);
+    for (const std::string& name : s.offsets.topics_of(group)) {
+      const TopicPtr topic = s.topics.find(name);
+      if (topic == nullptr || topic->config().order != order ||
+          (online && !s.consumers.subscribes(group, name))) {
+        continue;
+      }
+      w.begin_object().member("consumeTps", consume_tps(s, group, name));
+      w.key("offsetTable").begin_object();
+      total_lag += write_consume_stats(w, s, group, *topic, topic->config().write_queue_count);
+      w.end_object().end_object();
+    }
+    w.end_array().end_object();
+  }
+  w.end_array().member("totalDiff", total_lag).end_object();
   return Reply::with_body(std::move(body));
 }
 
@@ -264,6 +242,8 @@ void add_stats_handlers(Handlers& table, const Services& s) {
   table[C::kGetAllProducerInfo] = {Run::kAdmin, [&s](const Request&) { return all_producers(s); }};
   table[C::kGetConsumeStats] = {Run::kAdmin,
                                 [&s](const Request& r) { return consume_stats(s, r); }};
+  table[C::kGetBrokerConsumeStats] = {
+      Run::kAdmin, [&s](const Request& r) { return broker_consume_stats(s, r); }};
   table[C::kQueryTopicConsumeByWho] = {Run::kAdmin,
                                        [&s](const Request& r) { return consumed_by(s, r); }};
 }

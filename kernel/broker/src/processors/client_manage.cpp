@@ -21,6 +21,18 @@ bool notifies(const Services& s, std::string_view group) {
          (config == nullptr || config->notify_consumer_ids_changed_enable);
 }
 
+/// The short heartbeat of a 5.x client. A member that is not known must send everything.
+Reply short_heartbeat(const Services& s, const Request& request, const proto::HeartbeatData& beat) {
+  bool known = true;
+  for (const proto::ConsumerData& data : beat.consumers) {
+    known = s.consumers.refresh(request.connection, data.group, s.clock.wall_ms()) && known;
+  }
+  Reply reply;
+  reply.field("IS_SUPPORT_HEART_BEAT_V2", "true");
+  reply.field("IS_SUB_CHANGE", known ? "false" : "true");
+  return reply;
+}
+
 Reply heartbeat(const Services& s, const Request& request) {
   auto decoded = proto::decode_heartbeat(as_text(request.command.body));
   if (decoded.has_error()) {
@@ -28,6 +40,10 @@ Reply heartbeat(const Services& s, const Request& request) {
   }
   const proto::HeartbeatData& beat = decoded.value();
   const std::int64_t now_ms = s.clock.wall_ms();
+  // Trap: without subscriptions means unchanged, not none (broker §10.1).
+  if (beat.without_sub && !beat.consumers.empty()) {
+    return short_heartbeat(s, request, beat);
+  }
   for (const proto::ConsumerData& data : beat.consumers) {
     bool notify = s.config.notify_consumer_ids_changed;
     const GroupPtr group = s.groups.find_or_create(data.group);

@@ -7,14 +7,18 @@ namespace tenon::broker {
 
 void add_lock_handlers(Handlers& table, const Services& s) {
   using C = proto::RequestCode;
-  table[C::kLockBatchMq] = {Run::kInline, [&s](const Request& r) {
-                              auto wanted = proto::decode_lock_request(as_text(r.command.body));
-                              if (wanted.has_error()) {
-                                return system_error(wanted.error());
-                              }
-                              return Reply::with_body(proto::encode_lock_answer(
-                                  s.locks.lock(wanted.value(), s.clock.wall_ms())));
-                            }};
+  table[C::kLockBatchMq] = {
+      Run::kInline, [&s](const Request& r) {
+        auto wanted = proto::decode_lock_request(as_text(r.command.body));
+        if (wanted.has_error()) {
+          return system_error(wanted.error());
+        }
+        const auto online = [&s](std::string_view group, std::string_view id) {
+          return s.consumers.channel(group, id).has_value();
+        };
+        return Reply::with_body(
+            proto::encode_lock_answer(s.locks.lock(wanted.value(), s.clock.wall_ms(), online)));
+      }};
   table[C::kUnlockBatchMq] = {Run::kInline, [&s](const Request& r) {
                                 auto given = proto::decode_lock_request(as_text(r.command.body));
                                 if (given.has_error()) {

@@ -3,6 +3,7 @@
 #include "client/queue_locks.h"
 
 #include "tenon/base/endian.h"
+#include "tenon/proto/bodies_admin.h"
 
 #include <doctest/doctest.h>
 
@@ -35,7 +36,7 @@ void check_notice(Client& client, std::string_view group) {
 }  // namespace
 
 TEST_SUITE("broker/clients") {
-  TEST_CASE("all members hear of a new one, the new one first of all") {
+  TEST_CASE("all members hear of a new one, the new one first of all") {  // broker §23.41
     TestBroker b;
     Client first(b.port());
     CHECK(first.call(members("CG")).code == 1);
@@ -70,7 +71,7 @@ TEST_SUITE("broker/clients") {
     }
   }
 
-  TEST_CASE("a lost connection leaves all its groups") {
+  TEST_CASE("a lost connection leaves all its groups") {  // broker §23.41
     TestBroker b;
     Client first(b.port());
     REQUIRE(first.call(heartbeat_command(consumer_beat("A", "CG", "T"))).code == 0);
@@ -123,7 +124,7 @@ TEST_SUITE("broker/clients") {
     CHECK(c.call(producers).body.find("\"clientId\":\"A\"") != std::string::npos);
   }
 
-  TEST_CASE("locks: owner renews, others wait for unlock or sixty seconds") {
+  TEST_CASE("locks: owner renews, others wait for unlock or sixty seconds") {  // broker §23.44
     QueueLocks locks(60'000);
     const proto::MessageQueue q{"T", "b", 0};
     proto::LockRequest a{"g", "A", {q}};
@@ -140,6 +141,29 @@ TEST_SUITE("broker/clients") {
     CHECK(locks.lock({"other", "B", {q}}, 110'003).size() == 1);  // per group
   }
 
+  TEST_CASE("the lock of a client that is gone lapses earlier, if that is configured") {
+    QueueLocks locks(60'000, 40'000);
+    const proto::MessageQueue q{"T", "b", 0};
+    const proto::LockRequest a{"g", "A", {q}};
+    const proto::LockRequest b{"g", "B", {q}};
+    bool a_online = true;
+    const auto online = [&](std::string_view group, std::string_view id) {
+      CHECK(group == "g");
+      CHECK(id == "A");
+      return a_online;
+    };
+    REQUIRE(locks.lock(a, 1'000, online).size() == 1);
+    CHECK(locks.lock(b, 41'001, online).empty());
+    a_online = false;
+    CHECK(locks.lock(b, 41'000, online).empty());
+    CHECK(locks.lock(b, 41'001, online).size() == 1);
+    CHECK(locks.size() == 1);
+    locks.sweep(101'001);
+    CHECK(locks.size() == 1);
+    locks.sweep(101'002);
+    CHECK(locks.size() == 0);
+  }
+
   TEST_CASE("locks over the wire") {
     TestBroker b;
     Client c(b.port());
@@ -153,7 +177,7 @@ TEST_SUITE("broker/clients") {
     CHECK(c.call(lock).code == 0);
   }
 
-  TEST_CASE("committed offsets: unknown ones start at 0 on a young topic") {
+  TEST_CASE("committed offsets: unknown ones start at 0 on a young topic") {  // broker §23.36
     TestBroker b;
     Client c(b.port());
     proto::Command query;
@@ -178,7 +202,7 @@ TEST_SUITE("broker/clients") {
     CHECK(c.call(all).body.find("\"T@CG\":{0:42}") != std::string::npos);
   }
 
-  TEST_CASE("a cold queue answers 22 to a new group") {
+  TEST_CASE("a cold queue answers 22 to a new group") {  // broker §23.36
     BrokerConfig config = test_config("");
     config.memory_bytes = 100 * 1000;
     TestBroker b(config);
@@ -194,7 +218,106 @@ TEST_SUITE("broker/clients") {
     CHECK(c.call(query).code == 0);
   }
 
+  TEST_CASE("members with different topics take them from each other, each time a change") {
+    // broker §23.43
+    TestBroker b;
+    Client first(b.port());
+    Client second(b.port());
+    REQUIRE(first.call(heartbeat_command(consumer_beat("A", "CG", "T1"))).code == 0);
+    check_notice(first, "CG");
+    REQUIRE(second.call(heartbeat_command(consumer_beat("B", "CG", "T2"))).code == 0);
+    check_notice(first, "CG");
+    check_notice(second, "CG");
+    proto::Command list;
+    list.code = C::kGetConsumerConnectionList;
+    list.set("consumerGroup", "CG");
+    for (int i = 0; i < 3; ++i) {
+      REQUIRE(first.call(heartbeat_command(consumer_beat("A", "CG", "T1"))).code == 0);
+      check_notice(first, "CG");
+      check_notice(second, "CG");
+      auto body = first.call(list).body;
+      CHECK(body.find("\"T1\":{") != std::string::npos);
+      CHECK(body.find("\"T2\":{") == std::string::npos);
+      REQUIRE(second.call(heartbeat_command(consumer_beat("B", "CG", "T2"))).code == 0);
+      check_notice(first, "CG");
+      check_notice(second, "CG");
+      body = first.call(list).body;
+      CHECK(body.find("\"T1\":{") == std::string::npos);
+      CHECK(body.find("\"T2\":{") != std::string::npos);
+    }
+  }
+
+  TEST_CASE("what each member subscribes is told to tools that ask, and a difference is counted") {
+    TestBroker b;
+    Client first(b.port());
+    Client second(b.port());
+    proto::Command info;
+    info.code = C::kGetBrokerRuntimeInfo;
+    const auto counter = [&](const char* key) {
+      return proto::decode_kv_table(first.call(info).body).value().at(key);
+    };
+    proto::Command list;
+    list.code = C::kGetConsumerConnectionList;
+    list.set("consumerGroup", "CG");
+    auto detailed = list;
+    detailed.set("withSubscriptions", "true");
+    REQUIRE(first.call(heartbeat_command(consumer_beat("A", "CG", "T", "x"))).code == 0);
+    REQUIRE(second.call(heartbeat_command(consumer_beat("B", "CG", "T", "x"))).code == 0);
+    CHECK(counter("subscriptionMismatchGroups") == "0");
+    CHECK(first.call(detailed).body.find("\"subscriptionMismatch\":false") != std::string::npos);
+    for (int i = 0; i < 3; ++i) {  // once, not at each heartbeat
+      REQUIRE(second.call(heartbeat_command(consumer_beat("B", "CG", "T", "y", 2))).code == 0);
+      REQUIRE(first.call(heartbeat_command(consumer_beat("A", "CG", "T", "x"))).code == 0);
+      CHECK(counter("subscriptionMismatchGroups") == "1");
+      CHECK(counter("subscriptionMismatchTotal") == "1");
+    }
+    const auto connections = proto::decode_consumer_connection(first.call(detailed).body);
+    REQUIRE(connections.has_value());
+    CHECK(connections.value().mismatch == true);
+    REQUIRE(connections.value().connections.size() == 2);
+    CHECK(connections.value().connections[0].subscriptions->at(0).sub_string == "x");
+    CHECK(connections.value().connections[1].subscriptions->at(0).sub_string == "y");
+    CHECK(first.call(list).body.find("subscriptionSet") == std::string::npos);
+    REQUIRE(first.call(heartbeat_command(consumer_beat("A", "CG", "T", "y", 3))).code == 0);
+    CHECK(counter("subscriptionMismatchGroups") == "0");
+    CHECK(counter("subscriptionMismatchTotal") == "1");
+  }
+
+  TEST_CASE("a retry topic that only one member subscribes is no difference") {
+    TestBroker b;
+    Client first(b.port());
+    Client second(b.port());
+    auto with_retry = consumer_beat("A", "CG", "T");
+    with_retry.consumers[0].subscriptions.push_back({.topic = "%RETRY%CG"});
+    REQUIRE(first.call(heartbeat_command(with_retry)).code == 0);
+    REQUIRE(second.call(heartbeat_command(consumer_beat("B", "CG", "T"))).code == 0);
+    proto::Command info;
+    info.code = C::kGetBrokerRuntimeInfo;
+    CHECK(proto::decode_kv_table(first.call(info).body).value().at("subscriptionMismatchGroups") ==
+          "0");
+  }
+
+  TEST_CASE("a short heartbeat of a 5.x client keeps the subscriptions") {
+    TestBroker b;
+    Client c(b.port());
+    proto::Command beat;
+    beat.code = C::kHeartBeat;
+    beat.body =
+        "{\"clientID\":\"A\",\"consumerDataSet\":[{\"groupName\":\"CG\"}],"
+        "\"heartbeatFingerprint\":17,\"withoutSub\":true}";
+    CHECK(text_field(c.call(beat), "IS_SUB_CHANGE") == "true");  // not a member yet
+    REQUIRE(c.call(heartbeat_command(consumer_beat("A", "CG", "T"))).code == 0);
+    const auto r = c.call(beat);
+    CHECK(r.code == 0);
+    CHECK(text_field(r, "IS_SUB_CHANGE") == "false");
+    proto::Command list;
+    list.code = C::kGetConsumerConnectionList;
+    list.set("consumerGroup", "CG");
+    CHECK(c.call(list).body.find("\"T\":{") != std::string::npos);
+  }
+
   TEST_CASE("clients without a heartbeat are dropped, closed, and the rest hears of it") {
+    // broker §23.42
     ManualClock clock;
     BrokerConfig config = test_config("");
     config.channel_expired_ms = 1'200;  // scanned twelve times in that

@@ -82,6 +82,7 @@ struct BrokerConfig {
   // Clients.
   std::int64_t channel_expired_ms = 120'000;  ///< consumers and producers without heartbeat
   std::int64_t lock_expired_ms = 60'000;      ///< [rocketmq.broker.rebalance.lockMaxLiveTime]
+  std::int64_t lock_orphaned_ms = 60'000;     ///< the same for the lock of a client that is gone
 
   // Threads, queues, connections.
   std::uint32_t io_threads = 0;      ///< 0 = cores, at most 4; 1..64

@@ -173,6 +173,7 @@ struct SubscriptionData {
   bool class_filter_mode = false;
   friend bool operator==(const SubscriptionData&, const SubscriptionData&) = default;
 };
+std::string encode(const SubscriptionData& s);
 /// Builds the tag sets of "*" or "a || b" (spec: broker §9.1). For other types only the text is
 /// kept. The caller sets sub_version.
 /// @return kInvalid for a tag expression without a tag ("||") and an empty expression of another
@@ -193,6 +194,7 @@ struct HeartbeatData {
   std::string client_id{};
   std::vector<std::string> producer_groups{};
   std::vector<ConsumerData> consumers{};
+  bool without_sub = false;  ///< 5.x: subscriptions are left out, they have not changed
 };
 std::string encode(const HeartbeatData& h);
 Result<HeartbeatData> decode_heartbeat(std::string_view json);

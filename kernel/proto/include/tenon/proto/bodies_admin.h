@@ -52,6 +52,8 @@ struct ClientConnection {
   std::string client_addr{};
   Language language = Language::kJava;
   std::int32_t version = 0;
+  /// What this member subscribes itself; only from a Tenon broker that was asked for it.
+  std::optional<std::vector<SubscriptionData>> subscriptions{};
   friend bool operator==(const ClientConnection&, const ClientConnection&) = default;
 };
 struct ConsumerConnection {
@@ -60,6 +62,7 @@ struct ConsumerConnection {
   ConsumeType consume_type = ConsumeType::kPassively;
   MessageModel message_model = MessageModel::kClustering;
   ConsumeFromWhere consume_from_where = ConsumeFromWhere::kLastOffset;
+  std::optional<bool> mismatch{};  ///< members subscribe differently; as above
 };
 std::string encode(const ConsumerConnection& c);
 Result<ConsumerConnection> decode_consumer_connection(std::string_view json);
