@@ -3,6 +3,7 @@
 #include "consumer_core.h"
 #include "errors.h"
 #include "producer_core.h"
+#include "transaction_core.h"
 #include "validate.h"
 
 #include "tenon/base/log.h"
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <random>
 #include <set>
+#include <thread>
 
 #include <unistd.h>
 
@@ -197,8 +199,14 @@ Result<void> ClientCore::add(const std::shared_ptr<ConsumerCore>& consumer) {
   return {};
 }
 
+void ClientCore::add(const std::shared_ptr<TransactionCore>& transactions) {
+  const std::scoped_lock lock(mutex_);
+  transactions_[transactions->group()] = transactions;
+}
+
 void ClientCore::remove_producer(const std::string& group) {
   const std::scoped_lock lock(mutex_);
+  transactions_.erase(group);
   producers_.erase(group);
 }
 
@@ -286,12 +294,9 @@ proto::HeartbeatData ClientCore::heartbeat_data(bool& has_consumer) {
   return data;
 }
 
-void ClientCore::heartbeat(std::function<void()> done) {
+bool ClientCore::heartbeat(std::function<void()> done) {
   if (heartbeat_running_.exchange(true)) {
-    if (done) {
-      done();
-    }
-    return;
+    return false;
   }
   bool has_consumer = false;
   const proto::HeartbeatData data = heartbeat_data(has_consumer);
@@ -308,7 +313,7 @@ void ClientCore::heartbeat(std::function<void()> done) {
     if (done) {
       done();
     }
-    return;
+    return true;
   }
   proto::Command c = make_request(proto::RequestCode::kHeartBeat);
   c.body = proto::encode(data);
@@ -327,19 +332,20 @@ void ClientCore::heartbeat(std::function<void()> done) {
           }
         });
   }
+  return true;
 }
 
 void ClientCore::heartbeat_blocking() {
-  // One that is under way may have been built before the caller registered: send another one.
-  for (int i = 0; i < 2; ++i) {
-    auto countdown = std::make_shared<Countdown>(1);
-    const bool busy = heartbeat_running_.load();
-    heartbeat([countdown] { countdown->one(); });
-    countdown->wait(options_.api_timeout);
-    if (!busy) {
+  // One that is under way may have been built before the caller registered: another one follows.
+  const auto end = std::chrono::steady_clock::now() + 2 * options_.api_timeout;
+  auto countdown = std::make_shared<Countdown>(1);
+  while (!heartbeat([countdown] { countdown->one(); })) {
+    if (std::chrono::steady_clock::now() >= end) {
       return;
     }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  countdown->wait(options_.api_timeout);
 }
 
 void ClientCore::heartbeat_soon() {

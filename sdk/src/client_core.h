@@ -27,6 +27,7 @@ namespace tenon::sdk::detail {
 
 class ProducerCore;
 class ConsumerCore;
+class TransactionCore;
 
 /// What tests replace.
 struct CoreDeps {
@@ -62,12 +63,14 @@ class ClientCore final : public net::ConnectionHandler {
   /// @return kConflict if the group is taken
   Result<void> add(const std::shared_ptr<ProducerCore>& producer);
   Result<void> add(const std::shared_ptr<ConsumerCore>& consumer);
-  void remove_producer(const std::string& group);
+  void add(const std::shared_ptr<TransactionCore>& transactions);
+  void remove_producer(const std::string& group);  ///< and its transactions
   void remove_consumer(const std::string& group);
 
-  /// To every broker known; slaves only with a consumer. Skipped while one is running. `done` runs
+  /// To every broker known; slaves only with a consumer. While one is running, false is returned and
+  /// nothing happens. `done` runs
   /// when all have answered.
-  void heartbeat(std::function<void()> done = {});
+  bool heartbeat(std::function<void()> done = {});
   void heartbeat_blocking();
   /// Soon, at most once per second: a broker does not know us.
   void heartbeat_soon();
@@ -98,6 +101,10 @@ class ClientCore final : public net::ConnectionHandler {
   void answer_request(const net::ConnectionPtr& connection,
                       const proto::CommandView& request,
                       const net::BufferRef& keep);
+  void on_transaction_check(const net::ConnectionPtr& connection,
+                            const proto::CommandView& request,
+                            const net::BufferRef& keep);
+  bool on_reply(const proto::CommandView& request);
 
   const ClientOptions options_;
   const Clock& clock_;
@@ -113,6 +120,7 @@ class ClientCore final : public net::ConnectionHandler {
   std::mutex mutex_;
   std::map<std::string, std::weak_ptr<ProducerCore>, std::less<>> producers_;
   std::map<std::string, std::weak_ptr<ConsumerCore>, std::less<>> consumers_;
+  std::map<std::string, std::weak_ptr<TransactionCore>, std::less<>> transactions_;
   std::shared_ptr<ProducerCore> inner_;
   std::atomic<bool> heartbeat_running_{false};
   std::atomic<std::uint64_t> heartbeat_soon_ns_{0};

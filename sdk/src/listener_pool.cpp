@@ -87,15 +87,16 @@ void ListenerPool::submit(std::vector<MessageView> messages, std::shared_ptr<voi
   wake(slices);
 }
 
-void ListenerPool::post(std::function<void()> fn) {
+bool ListenerPool::post(std::function<void()> fn) {
   {
     const std::scoped_lock lock(mutex_);
     if (stopped_) {
-      return;
+      return false;
     }
     queue_.push_back({nullptr, std::move(fn)});
   }
   wake(1);
+  return true;
 }
 
 /// Takes one slice or function off the queue, runs it without the lock, and comes back with it.

@@ -38,7 +38,8 @@ class ListenerPool : public std::enable_shared_from_this<ListenerPool> {
   ListenerPool& operator=(const ListenerPool&) = delete;
 
   void submit(std::vector<MessageView> messages, std::shared_ptr<void> context);
-  void post(std::function<void()> fn);
+  /// @return false after stop(); until then the function runs, or is dropped by stop()
+  bool post(std::function<void()> fn);
 
   /// Waits until all that was submitted has run, at most so long.
   bool drain(std::chrono::milliseconds limit);

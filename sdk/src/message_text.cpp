@@ -36,6 +36,14 @@ void put_properties(std::string& text, const Message& m, std::string_view unique
   if (m.delay_level > 0) {
     put_property(text, proto::prop::kDelay, std::to_string(m.delay_level));
   }
+  if (m.delay.count() > 0) {
+    put_property(text, "TIMER_DELAY_MS", std::to_string(m.delay.count()));
+  }
+  if (m.deliver_at) {
+    const auto at =
+        std::chrono::duration_cast<std::chrono::milliseconds>(m.deliver_at->time_since_epoch());
+    put_property(text, "TIMER_DELIVER_MS", std::to_string(at.count()));
+  }
   put_property(text, proto::prop::kUniqKey, unique_id);
   for (const auto& [name, value] : m.properties) {
     put_property(text, name, value);

@@ -73,6 +73,22 @@ Result<std::vector<Receipt>> Producer::send_batch(std::span<Message> messages,
   return core_->send_batch(messages, options, sent);
 }
 
+Result<MessageView> Producer::request(Message message, SendOptions options) {
+  return core_->request(std::move(message), options);
+}
+
+void Producer::start_request(Message message, ReplyCallback done, const SendOptions& options) {
+  core_->start_request(std::move(message), std::move(done), options);
+}
+
+Result<Receipt> Producer::reply(const MessageView& request, Message answer, SendOptions options) {
+  return core_->reply(request, std::move(answer), options);
+}
+
+Result<std::string> Producer::recall(std::string_view topic, std::string_view recall_handle) {
+  return core_->recall(topic, recall_handle);
+}
+
 Result<std::vector<Queue>> Producer::queues(std::string_view topic) {
   return core_->queues(topic);
 }

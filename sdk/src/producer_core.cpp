@@ -121,6 +121,8 @@ Result<std::shared_ptr<ProducerCore>> ProducerCore::create(ClientCore& client,
       return std::move(selector).error();
     }
     made->selector_ = std::move(*selector);
+  } else if (made->options_.fault_tolerance != FaultTolerance::kOff) {
+    made->faults_ = std::make_unique<LatencyFaults>(made->options_.fault_tolerance);
   }
   return made;
 }
@@ -216,14 +218,25 @@ Result<void> ProducerCore::fill(SendOp& op, Message&& message) {
     return r;
   }
   op.header.flag = message.flag;
+  if (!op.extra_properties.empty()) {
+    op.properties += proto::kPropertySeparator;
+    op.properties += op.extra_properties;
+    if (auto r = check_properties_size(op.properties.size()); !r) {
+      return r;
+    }
+  }
   op.header.properties = op.properties;
   op.body = std::move(message.body);
   // Trap: compressed once, from the original body; attempts send the same bytes (client §4.4).
-  op.header.sys_flag = compress_body(op.body, options_);
+  op.header.sys_flag = compress_body(op.body, options_) | op.extra_flags;
   return {};
 }
 
-void ProducerCore::start(Message message, Callback done, const SendOptions& how, SendForm form) {
+void ProducerCore::start(Message message,
+                         Callback done,
+                         const SendOptions& how,
+                         SendForm form,
+                         const SendExtras* extras) {
   Result<void> checked = check_message(message, options_.max_body_bytes);
   if (checked) {
     checked = check_options(message, how);
@@ -237,6 +250,11 @@ void ProducerCore::start(Message message, Callback done, const SendOptions& how,
   }
   SendOp* op = begin(form, message.topic, std::move(done), how.timeout);
   op->sharding_key = how.sharding_key;
+  if (extras != nullptr) {
+    op->extra_properties = extras->properties;
+    op->extra_flags = extras->sys_flag;
+    op->header.reply = extras->reply;
+  }
   op->slot = find_slot(op->topic);
   if (how.queue != nullptr) {
     op->fixed_queue = true;
@@ -298,13 +316,16 @@ void ProducerCore::choose_by_callable(SendOp* op) {
   attempt(op);
 }
 
-Result<Receipt> ProducerCore::send(Message message, const SendOptions& how) {
+Result<Receipt> ProducerCore::send(Message message,
+                                   const SendOptions& how,
+                                   const SendExtras* extras) {
   if (client_.on_own_thread()) {
     return make_error(Errc::kInvalidArgument,
                       "a blocking send on an I/O thread would wait for itself");
   }
-  return wait_for(
-      [&](Callback done) { start(std::move(message), std::move(done), how, SendForm::kBlocking); });
+  return wait_for([&](Callback done) {
+    start(std::move(message), std::move(done), how, SendForm::kBlocking, extras);
+  });
 }
 
 Result<void> ProducerCore::send_oneway(Message message, const SendOptions& how) {
@@ -378,7 +399,7 @@ Result<std::vector<Receipt>> ProducerCore::send_batch(std::span<Message> message
     return make_error(Errc::kInvalidArgument, "a batch needs at least one message");
   }
   for (const Message& m : messages) {
-    if (m.delay_level > 0) {
+    if (m.delay_level > 0 || m.delay.count() > 0 || m.deliver_at) {
       return make_error(Errc::kInvalidArgument, "TimeDelayLevel is not supported for batching");
     }
     if (m.topic.starts_with("%RETRY%")) {
@@ -503,6 +524,7 @@ void ProducerCore::release(SendOp* op) {
 
 void ProducerCore::stop() {
   stopped_.store(true);
+  cancel_requests();
   std::vector<Callback> cancelled;
   pool_.for_each([&](SendOp& op) {
     std::uint8_t expected = SendOp::kActive;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "client_core.h"
+#include "latency_faults.h"
 #include "send_op.h"
 
 #include "tenon/net/rpc_client.h"
@@ -10,7 +11,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <shared_mutex>
 #include <span>
@@ -43,13 +46,26 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
   const std::string& group() const noexcept { return options_.group; }
   const ProducerOptions& options() const noexcept { return options_; }
 
-  void start(Message message, Callback done, const SendOptions& how, SendForm form);
-  Result<Receipt> send(Message message, const SendOptions& how);
+  void start(Message message,
+             Callback done,
+             const SendOptions& how,
+             SendForm form,
+             const SendExtras* extras = nullptr);
+  Result<Receipt> send(Message message, const SendOptions& how, const SendExtras* extras = nullptr);
   Result<void> send_oneway(Message message, const SendOptions& how);
   Result<std::vector<Receipt>> send_batch(std::span<Message> messages,
                                           const SendOptions& how,
                                           std::vector<Receipt>* sent);
   Result<Receipt> send_raw(RawMessage message);
+  Result<std::string> recall(std::string_view topic, std::string_view handle);
+
+  // request_reply.cpp
+  void start_request(Message message, Producer::ReplyCallback done, const SendOptions& how);
+  Result<MessageView> request(Message message, const SendOptions& how);
+  Result<Receipt> reply(const MessageView& request, Message answer, const SendOptions& how);
+  /// @return false if nobody here waits for it
+  bool on_reply(std::string_view correlation_id, const MessageView& reply);
+
   Result<std::vector<Queue>> queues(std::string_view topic);
 
   void on_route(const TopicInfoPtr& info);
@@ -97,6 +113,11 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
   void complete(SendOp* op, Result<Receipt> result);
   void release(SendOp* op);
   void run_callback(Callback done, Result<Receipt> result);
+  struct PendingRequest;
+  void send_request(const std::shared_ptr<PendingRequest>& request);
+  void announce_then_send(const std::shared_ptr<PendingRequest>& request);
+  void end_request(const std::string& id, Result<MessageView> result);
+  void cancel_requests();
   Result<std::string> encode_chunk(std::span<Message> messages,
                                    std::size_t& taken,
                                    std::string& ids);
@@ -108,6 +129,10 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
   std::atomic<std::uint64_t> generation_{0};
   mutable std::shared_mutex slots_mutex_;
   std::unordered_map<std::string, TopicSlotPtr, Hash, std::equal_to<>> slots_;
+  std::unique_ptr<LatencyFaults> faults_;
+  std::mutex requests_mutex_;
+  std::map<std::string, std::shared_ptr<PendingRequest>, std::less<>> requests_;
+  std::set<std::string, std::less<>> announced_;  ///< topics whose brokers know this producer
   SendOpPool pool_;
   std::atomic<bool> stopped_{false};
   std::atomic<int> in_flight_{0};

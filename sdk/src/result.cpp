@@ -44,6 +44,10 @@ class Category final : public std::error_category {
         return "no name server";
       case Errc::kNoRoute:
         return "no route info of this topic";
+      case Errc::kRequestTimeout:
+        return "no reply in time";
+      case Errc::kCreateReply:
+        return "not a request";
     }
     return "unknown error";
   }

@@ -118,7 +118,9 @@ bool ProducerCore::choose_queue(SendOp& op) {
     }
   }
   std::size_t index = info.publish.size();
-  if (op.slot->plugin_set) {
+  if (faults_) {
+    index = faults_->pick(info, op.slot->counter, client_.clock().mono_ns());
+  } else if (op.slot->plugin_set) {
     tenon_select how{};
     how.size = sizeof how;
     how.attempt = static_cast<std::uint32_t>(op.attempts);
@@ -261,12 +263,18 @@ Receipt ProducerCore::make_receipt(const SendOp& op, const proto::CommandView& r
       r.transaction_id = f.value;
     } else if (f.key == "MSG_REGION") {
       r.region = f.value;
+    } else if (f.key == "recallHandle") {
+      r.recall_handle = f.value;
     }
   }
   return r;
 }
 
 void ProducerCore::report(const SendOp& op, std::uint32_t outcome) {
+  if (faults_) {
+    const std::uint64_t now = client_.clock().mono_ns();
+    faults_->update(broker_name(op), (now - op.attempt_ns) / 1'000'000, outcome != 0, now);
+  }
   if (!selector_) {
     return;
   }

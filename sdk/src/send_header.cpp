@@ -54,9 +54,7 @@ void encode_binary(std::string& out,
   char* p = out.data() + start;
   store_be(p, static_cast<std::uint32_t>(out.size() - start - 4));
   store_be(p + 4, static_cast<std::uint32_t>(1u << 24 | header_bytes));
-  store_be(p + 8,
-           static_cast<std::uint16_t>(h.batch ? proto::RequestCode::kSendBatchMessage
-                                              : proto::RequestCode::kSendMessageV2));
+  store_be(p + 8, static_cast<std::uint16_t>(h.code()));
   p[10] = static_cast<char>(proto::Language::kCpp);
   store_be(p + 11, static_cast<std::uint16_t>(proto::kVersion));
   store_be(p + 13, opaque);
@@ -115,7 +113,9 @@ void encode_json(std::string& out,
   char room[24];
   const std::size_t start = out.size();
   out.resize(start + 8);
-  out += h.batch ? "{\"code\":320,\"extFields\":{" : "{\"code\":310,\"extFields\":{";
+  out += "{\"code\":";
+  out += digits(room, h.code());
+  out += ",\"extFields\":{";
   out.append(fixed.fields);
   put_json_number(out, "e", h.queue_id);
   put_json_number(out, "f", h.sys_flag);
@@ -141,6 +141,13 @@ void encode_json(std::string& out,
 }
 
 }  // namespace
+
+std::int32_t SendHeader::code() const noexcept {
+  if (reply) {
+    return proto::RequestCode::kSendReplyMessageV2;
+  }
+  return batch ? proto::RequestCode::kSendBatchMessage : proto::RequestCode::kSendMessageV2;
+}
 
 SendHeaderFixed::SendHeaderFixed(HeaderEncoding how,
                                  std::string_view group,

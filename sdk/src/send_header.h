@@ -1,4 +1,4 @@
-// Header of SEND_MESSAGE_V2(310) and SEND_BATCH_MESSAGE(320), written straight into the send buffer
+// Header of SEND_MESSAGE_V2(310), SEND_BATCH_MESSAGE(320) and SEND_REPLY_MESSAGE_V2(325), written straight into the send buffer
 // (spec: client §4.5, remoting §1.3, §1.4).
 #pragma once
 
@@ -33,6 +33,9 @@ struct SendHeader {
   std::int32_t max_reconsume_times = -1;  ///< -1: not written
   bool batch = false;
   bool oneway = false;
+  bool reply = false;  ///< SEND_REPLY_MESSAGE_V2(325)
+
+  std::int32_t code() const noexcept;
 };
 
 /// Appends the whole frame.

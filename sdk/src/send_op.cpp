@@ -24,6 +24,8 @@ void SendOp::reset() {
   properties.clear();
   id.clear();
   sharding_key.clear();
+  extra_properties.clear();
+  extra_flags = 0;
   deferred.reset();
   header = SendHeader();
   fixed_queue = false;

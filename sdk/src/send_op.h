@@ -38,6 +38,13 @@ std::size_t pick_round_robin(const TopicInfo& info,
                              std::atomic<std::uint32_t>& counter,
                              std::int64_t last_broker);
 
+/// What the SDK itself adds to a message: transactions, requests, replies.
+struct SendExtras {
+  std::string properties{};  ///< in wire form
+  std::int32_t sys_flag = 0;
+  bool reply = false;
+};
+
 struct SendOp {
   enum State : std::uint8_t { kFree, kActive, kCompleting, kDone };
   /// A message whose queue a callable will choose once the route is known.
@@ -57,6 +64,8 @@ struct SendOp {
   std::string properties{};
   std::string id{};  ///< UNIQ_KEY; batch: joined by commas
   std::string sharding_key{};
+  std::string extra_properties{};  ///< in wire form, behind those of the message
+  std::int32_t extra_flags = 0;    ///< of sysFlag
   std::unique_ptr<Deferred> deferred{};
   SendHeader header{};
 

@@ -2,10 +2,16 @@
 #include "client_core.h"
 #include "consumer_core.h"
 #include "message_block.h"
+#include "message_text.h"
 #include "orderly.h"
+#include "producer_core.h"
+#include "transaction_core.h"
 
 #include "tenon/base/endian.h"
+#include "tenon/base/log.h"
 #include "tenon/proto/bodies_admin.h"
+#include "tenon/proto/message.h"
+#include "tenon/proto/properties.h"
 
 namespace tenon::sdk::detail {
 namespace {
@@ -62,7 +68,8 @@ void ClientCore::answer_request(const net::ConnectionPtr& connection,
       wake_rebalance();
       return;
     case Request::kCheckTransactionState:
-      return;  // no transaction producers in this library
+      on_transaction_check(connection, request, keep);
+      return;
     case Request::kResetConsumerClientOffset: {
       auto offsets = proto::decode_reset_offset(as_text(request.body));
       if (const auto c = group_of("group"); c && offsets.has_value()) {
@@ -103,12 +110,93 @@ void ClientCore::answer_request(const net::ConnectionPtr& connection,
       return;
     }
     case Request::kPushReplyMessageToClient:
-      answer(proto::ResponseCode::kSystemError, "no request is waiting for this reply");
+      if (on_reply(request)) {
+        answer(proto::ResponseCode::kSuccess, {});
+      } else {
+        answer(proto::ResponseCode::kSystemError, "no correlation id in this reply");
+      }
       return;
     default:
       answer(proto::ResponseCode::kRequestCodeNotSupported,
              "request type " + std::to_string(request.code) + " not supported");
   }
+}
+
+/// A broker asks what became of a half message; the answer goes to the broker that asked.
+void ClientCore::on_transaction_check(const net::ConnectionPtr& connection,
+                                      const proto::CommandView& request,
+                                      const net::BufferRef& keep) {
+  auto messages = decode_messages(request.body, keep, request.field("bname").value_or(""));
+  if (messages.empty()) {
+    return;
+  }
+  // Trap: by the group that sent it, not by the one that was opened first (client §4.13).
+  const auto group = messages.front().property(proto::prop::kProducerGroup);
+  std::shared_ptr<TransactionCore> transactions;
+  if (group) {
+    const std::scoped_lock lock(mutex_);
+    const auto it = transactions_.find(*group);
+    transactions = it == transactions_.end() ? nullptr : it->second.lock();
+  }
+  if (!transactions) {
+    log_warn("sdk", "transaction check for an unknown group id={}", messages.front().id());
+    return;
+  }
+  TransactionCore::Check check;
+  check.message = std::move(messages.front());
+  check.table_offset = request.field_long("tranStateTableOffset").value_or(0);
+  check.log_offset = request.field_long("commitLogOffset").value_or(0);
+  check.transaction_id = std::string(request.field("transactionId").value_or(""));
+  check.message_id = std::string(request.field("msgId").value_or(""));
+  transactions->on_check(std::move(check), [connection](proto::Command end) {
+    end.flag |= proto::kFlagOneway;
+    std::string out;
+    end.encode(out);
+    connection->send(std::move(out));
+  });
+}
+
+/// @return false if it is no reply
+bool ClientCore::on_reply(const proto::CommandView& request) {
+  std::string properties(request.field("properties").value_or(""));
+  const auto id = proto::find_property(properties, proto::prop::kCorrelationId);
+  if (!id) {
+    return false;
+  }
+  const std::string correlation_id(*id);
+  put_property(properties, "ARRIVE_TIME", std::to_string(now_ms()));
+  proto::MessageRecord r;
+  r.topic = request.field("topic").value_or("");
+  r.queue_id = request.field_int("queueId").value_or(0);
+  r.flag = request.field_int("flag").value_or(0);
+  r.sys_flag = request.field_int("sysFlag").value_or(0) &
+               ~(proto::sys_flag::kBornHostV6 | proto::sys_flag::kStoreHostV6);
+  r.born_ms = request.field_long("bornTimestamp").value_or(0);
+  r.store_ms = request.field_long("storeTimestamp").value_or(0);
+  r.reconsume_times = request.field_int("reconsumeTimes").value_or(0);
+  const auto host = [&](std::string_view field) {
+    std::string_view text = request.field(field).value_or("");
+    text.remove_prefix(text.starts_with('/') ? 1 : 0);
+    auto parsed = proto::parse_host_addr(text);
+    return parsed.has_value() ? parsed.value() : proto::HostAddr();
+  };
+  r.born_host = host("bornHost");
+  r.store_host = host("storeHost");
+  r.body = request.body;
+  r.properties = properties;
+  auto bytes = std::make_shared<std::string>(proto::encoded_message_bytes(r), '\0');
+  proto::encode_message(r, reinterpret_cast<std::byte*>(bytes->data()));
+  const auto messages = decode_messages(tenon::as_bytes(*bytes), bytes, "");
+  if (messages.empty()) {
+    return false;
+  }
+  for (const auto& p : producers()) {
+    if (p->on_reply(correlation_id, messages.front())) {
+      return true;
+    }
+  }
+  log_info("sdk", "a reply came too late correlation_id={}", correlation_id);
+  return true;
 }
 
 std::string ConsumerCore::status_body(std::string_view topic) const {

@@ -93,6 +93,19 @@ bool has_separator(std::string_view text) noexcept {
   return text.find_first_of("\x01\x02") != std::string_view::npos;
 }
 
+Result<void> check_delay(const Message& m) {
+  const int given = (m.delay_level != 0 ? 1 : 0) + (m.delay.count() != 0 ? 1 : 0) +
+                    (m.deliver_at.has_value() ? 1 : 0);
+  if (given > 1) {
+    return make_error(Errc::kInvalidArgument,
+                      "at most one of delay_level, delay and deliver_at may be given");
+  }
+  if (m.delay_level < 0 || m.delay.count() < 0) {
+    return make_error(Errc::kInvalidArgument, "delay_level and delay must not be negative");
+  }
+  return {};
+}
+
 Result<void> check_keys_and_tag(const Message& m) {
   if (has_separator(m.tag)) {
     return make_error(Errc::kInvalidArgument, "tag contains U+0001 or U+0002");
@@ -179,6 +192,9 @@ Result<void> check_message(const Message& m, std::size_t max_body_bytes) {
     if (has_separator(name) || has_separator(value)) {
       return make_error(Errc::kInvalidArgument, "property " + name + " contains U+0001 or U+0002");
     }
+  }
+  if (auto r = check_delay(m); !r) {
+    return r;
   }
   return check_keys_and_tag(m);
 }

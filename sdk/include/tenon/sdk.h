@@ -8,3 +8,4 @@
 #include "tenon/sdk/push_consumer.h"
 #include "tenon/sdk/result.h"
 #include "tenon/sdk/task.h"
+#include "tenon/sdk/transaction.h"

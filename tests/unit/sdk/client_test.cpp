@@ -1,6 +1,7 @@
 #include "client_core.h"
 #include "consumer_core.h"
 #include "fake_cluster.h"
+#include "fake_connection.h"
 #include "producer_core.h"
 
 #include "tenon/base/endian.h"
@@ -20,50 +21,6 @@ namespace net = tenon::net;
 using proto::RequestCode;
 
 namespace {
-
-/// Collects what a client answers to requests of a broker.
-class FakeConnection final : public net::Connection {
- public:
-  FakeConnection()
-      : Connection(1) {}
-  net::IoThread& io_thread() noexcept override { std::abort(); }
-  std::string& out() noexcept override { return out_; }
-  void flush() override {}
-  void send(net::OutFrame frame) override {
-    const std::scoped_lock lock(mutex_);
-    proto::CommandView view;
-    const auto r = proto::decode_command(
-        {reinterpret_cast<std::byte*>(frame.head.data()), frame.head.size()}, view);
-    REQUIRE(r.has_value());
-    answers_.push_back(proto::Command::from(view));
-  }
-  void close(net::CloseReason) override {}
-  std::size_t queued_bytes() const noexcept override { return 0; }
-  std::vector<proto::Command> answers() {
-    const std::scoped_lock lock(mutex_);
-    return answers_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::string out_;
-  std::vector<proto::Command> answers_;
-};
-
-proto::Command ask(detail::ClientCore& client, proto::Command request) {
-  const auto connection = std::make_shared<FakeConnection>();
-  auto frame = std::make_shared<std::string>();
-  request.encode(*frame);
-  proto::CommandView view;
-  REQUIRE(proto::decode_command({reinterpret_cast<std::byte*>(frame->data()), frame->size()}, view)
-              .has_value());
-  client.on_commands(connection, std::span(&view, 1), frame);
-  if (request.code == RequestCode::kConsumeMessageDirectly) {
-    REQUIRE(eventually([&] { return !connection->answers().empty(); }));
-  }
-  const auto answers = connection->answers();
-  return answers.empty() ? proto::Command{.code = -1} : answers.front();
-}
 
 proto::Command request(RequestCode::Value code) {
   proto::Command c;
@@ -376,7 +333,7 @@ TEST_SUITE("sdk/server_requests") {
 
     CHECK(ask(*client, request(RequestCode::kPushReplyMessageToClient)).code == 1);
     CHECK(ask(*client, request(RequestCode::kGetMaxOffset)).code == 3);
-    CHECK(ask(*client, request(RequestCode::kCheckTransactionState)).code == -1);
+    CHECK(ask(*client, request(RequestCode::kCheckTransactionState), 0ms).code == -1);
     CHECK(ask(*client, request(RequestCode::kResetConsumerClientOffset)).code == -1);
 
     const auto before = cluster.requests(RequestCode::kGetConsumerListByGroup).size();

@@ -157,8 +157,8 @@ std::string record(const Queue& q, const FakeCluster::Stored& m) {
 
 }  // namespace
 
-bool eventually(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+bool eventually(const std::function<bool()>& condition, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
   while (!condition()) {
     if (std::chrono::steady_clock::now() >= end) {
       return false;
@@ -266,6 +266,7 @@ Outcome FakeCluster::default_answer(const Request& request) {
       return route(request);
     case proto::RequestCode::kSendMessageV2:
     case proto::RequestCode::kSendBatchMessage:
+    case proto::RequestCode::kSendReplyMessageV2:
       return send(request);
     case proto::RequestCode::kPullMessage:
       return pull(request);

@@ -43,8 +43,9 @@ struct Outcome {
   static Outcome hold() { return {}; }
 };
 
-/// Waits for a condition; false after ten seconds.
-bool eventually(const std::function<bool()>& condition);
+/// Waits for a condition; false if it does not come true in time.
+bool eventually(const std::function<bool()>& condition,
+                std::chrono::milliseconds patience = std::chrono::seconds(10));
 
 class FakeCluster {
  public:

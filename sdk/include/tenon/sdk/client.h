@@ -66,6 +66,7 @@ class TENON_SDK_API Client {
   friend class Producer;
   friend class PushConsumer;
   friend class Admin;
+  friend class TransactionProducer;
   explicit Client(std::shared_ptr<detail::ClientCore> core) noexcept;
   std::shared_ptr<detail::ClientCore> core_;
 };

@@ -32,6 +32,10 @@ struct Message {
   std::string tag{};                ///< consumers select by it
   std::vector<std::string> keys{};  ///< for finding the message later; no blanks inside a key
   int delay_level = 0;              ///< 0 at once; 1 to 18: 1s 5s 10s 30s 1m … 10m 20m 30m 1h 2h
+  // At most one of the three. Any time is understood by Tenon and by RocketMQ 5 brokers; RocketMQ 4
+  // brokers deliver such a message at once.
+  std::chrono::milliseconds delay{0};                                 ///< after being stored
+  std::optional<std::chrono::system_clock::time_point> deliver_at{};  ///< at this time
   std::map<std::string, std::string> properties{};  ///< no system names, no U+0001 or U+0002
   bool wait_store_ok = true;  ///< the answer waits for what the broker promises (flush, replica)
   std::int32_t flag = 0;      ///< stored as it is
@@ -54,6 +58,7 @@ struct Receipt {
   std::int64_t queue_offset = -1;
   std::string transaction_id{};
   std::string region{};
+  std::string recall_handle{};  ///< of a message delayed to any time: for Producer::recall()
   /// Stored with everything the broker promises.
   bool durable() const noexcept { return status == SendStatus::kOk; }
 };

@@ -26,6 +26,13 @@ class ProducerCore;
 
 enum class Compression : std::uint8_t { kNone, kZlib, kLz4, kZstd };
 
+/// Whether sending avoids brokers that were slow or failed, and for how long.
+enum class FaultTolerance : std::uint8_t {
+  kOff,      ///< only a retry avoids the broker that has just failed
+  kClassic,  ///< RocketMQ 4.9: 30 s after 550 ms, up to 10 min after a failure
+  kQuick     ///< RocketMQ 5: 2 s after 550 ms, 10 s after a failure
+};
+
 struct ProducerOptions {
   std::string group{};  ///< 1 to 255 characters as of a topic; empty: "tenon_producer"
   std::chrono::milliseconds send_timeout{3'000};  ///< whole budget of one send, retries included
@@ -39,6 +46,7 @@ struct ProducerOptions {
   int compression_level = 5;
   std::string create_topic_key = "TBW102";  ///< a topic without route is created like this one
   int default_topic_queues = 4;             ///< queues per broker of a topic created by sending
+  FaultTolerance fault_tolerance = FaultTolerance::kOff;  ///< not together with a selector
   std::string selector{};  ///< id of a queue selector plug-in; empty: round robin built in
 };
 
@@ -68,6 +76,7 @@ static_assert(std::is_trivially_destructible_v<SendOptions>,
 class TENON_SDK_API Producer {
  public:
   using Callback = Function<void(Result<Receipt>)>;
+  using ReplyCallback = Function<void(Result<MessageView>)>;
 
   /// @return kInvalidArgument naming the option, kConflict if the group is open in this client,
   /// kNotFound if the selector plug-in is not installed
@@ -107,6 +116,34 @@ class TENON_SDK_API Producer {
                                           SendOptions options = {},
                                           std::vector<Receipt>* sent = nullptr);
 
+  /// Sends a message and waits for the answer of whoever consumes it (reply()). The time-out is for
+  /// both ways. Blocks; not on an I/O thread.
+  /// @return kRequestTimeout if it was sent and nobody replied in time
+  Result<MessageView> request(Message message, SendOptions options = {});
+  /// `done` is called exactly once, as that of async_send().
+  template <std::invocable<Result<MessageView>> F>
+  void async_request(Message message, F&& done, SendOptions options = {}) {
+    start_request(std::move(message), ReplyCallback(std::forward<F>(done)), options);
+  }
+  /// For `co_await`, or .get(); the message is a named object, moved in.
+  template <std::same_as<Message> M>
+  Task<Result<MessageView>> async_request(M&& message, SendOptions options = {}) {
+    auto state = std::make_shared<detail::TaskState<Result<MessageView>>>();
+    start_request(
+        std::move(message),
+        [state](Result<MessageView> r) { state->complete(std::move(r)); },
+        options);
+    return Task<Result<MessageView>>(std::move(state));
+  }
+  /// Answers a request that a consumer received; blocks, as in a listener. Topic and addressee come
+  /// from the request.
+  /// @return kCreateReply if the message is no request
+  Result<Receipt> reply(const MessageView& request, Message answer, SendOptions options = {});
+
+  /// Takes back a message delayed to any time (Message::delay, deliver_at) that is not delivered
+  /// yet. Blocks. @return the id of the message; kInvalidArgument for a handle that is none
+  Result<std::string> recall(std::string_view topic, std::string_view recall_handle);
+
   /// Writable queues of a topic, for choosing one.
   Result<std::vector<Queue>> queues(std::string_view topic);
 
@@ -118,6 +155,7 @@ class TENON_SDK_API Producer {
   Producer(std::shared_ptr<detail::ProducerCore> core,
            std::shared_ptr<detail::ClientCore> client) noexcept;
   void start(Message message, Callback done, const SendOptions& options);
+  void start_request(Message message, ReplyCallback done, const SendOptions& options);
   std::shared_ptr<detail::ClientCore> client_;
   std::shared_ptr<detail::ProducerCore> core_;
 };

@@ -30,6 +30,8 @@ enum class Errc : int {
   kBrokerNotExist = 10003,  ///< the route names no master for the queue's broker
   kNoNameServer = 10004,    ///< no name server is configured or none can be reached
   kNoRoute = 10005,         ///< the topic has no route, nor has the topic it would be created from
+  kRequestTimeout = 10006,  ///< the request was sent, nobody replied in time
+  kCreateReply = 10007,     ///< the message is no request, so there is nothing to reply to
 };
 
 TENON_SDK_API const std::error_category& error_category() noexcept;
