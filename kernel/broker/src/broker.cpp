@@ -62,6 +62,7 @@ class BrokerImpl final : public Broker {
   Result<> load_tables();
   Result<> open_filters(host::PluginRegistry& registry, const PluginSlots& slots);
   Result<> open_store(host::PluginRegistry& registry, const PluginSlots& slots);
+  Result<> open_transactions(host::PluginRegistry& registry, const PluginSlots& slots);
   Result<> open_ports();
   Result<> listen(std::unique_ptr<net::Server>& server,
                   const net::Server::Options& options,
@@ -96,6 +97,8 @@ class BrokerImpl final : public Broker {
   std::unique_ptr<Log> log_{};
   std::unique_ptr<PullEngine> pulls_{};
   std::unique_ptr<DelayService> delay_{};
+  std::unique_ptr<TxnChecker> txn_checker_{};
+  std::unique_ptr<TxnService> txn_{};
   std::unique_ptr<Workers> workers_{};
   std::unique_ptr<net::IoPool> pool_{};
   std::unique_ptr<net::ReverseCalls> calls_ = net::ReverseCalls::create();
@@ -127,6 +130,7 @@ Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slot
   TENON_TRY(open_filters(registry, slots));
   TENON_TRY(consumer_filters_.load());
   TENON_TRY(open_store(registry, slots));
+  TENON_TRY(open_transactions(registry, slots));
   workers_ = std::make_unique<Workers>(config_);
   TENON_TRY(pool_, net::IoPool::start({.threads = config_.io_threads, .name = "io"}));
   TENON_TRY(open_ports());
@@ -139,6 +143,7 @@ Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slot
   });
   groups_.on_change([this] { persist_soon(); });
   delay_->start();
+  txn_->start();
   start_timers();
   persist_tables();
   registrar_->start();
@@ -191,6 +196,21 @@ Result<> BrokerImpl::open_store(host::PluginRegistry& registry, const PluginSlot
   return log_->activate();
 }
 
+Result<> BrokerImpl::open_transactions(host::PluginRegistry& registry, const PluginSlots& slots) {
+  if (!slots.txn_check.plugin.empty()) {
+    TENON_TRY(txn_checker_, TxnChecker::open(config_, registry, slots.txn_check, clock_));
+  }
+  txn_ = std::make_unique<TxnService>(TxnDeps{config_,
+                                              clock_,
+                                              advertised_.store_host,
+                                              *log_,
+                                              topics_,
+                                              offsets_,
+                                              producers_,
+                                              txn_checker_.get()});
+  return ok();
+}
+
 Result<> BrokerImpl::listen(std::unique_ptr<net::Server>& server,
                             const net::Server::Options& options,
                             PortHandler& handler) {
@@ -224,6 +244,7 @@ Result<> BrokerImpl::open_ports() {
     config_.fast_port = false;
   }
   TENON_TRY(advertised_, advertise(config_, config_.port));
+  TENON_TRY(txn_->load());
   build_services();
   if (main_server_ == nullptr) {
     TENON_TRY(listen(main_server_, options, main_handler_));
@@ -241,7 +262,8 @@ void BrokerImpl::build_services() {
                              *log_,      flush_waiters_, topics_,           groups_,
                              offsets_,   filters_,       consumer_filters_, consumers_,
                              producers_, locks_,         *pulls_,           holds_,
-                             *workers_,  stats_,         *delay_,           *calls_});
+                             *workers_,  stats_,         *delay_,           *txn_,
+                             *calls_});
   router_ = std::make_unique<Router>(*services_, *pool_);
   main_handler_.serve(*router_);
   fast_handler_.serve(*router_);
@@ -323,6 +345,9 @@ void BrokerImpl::stop() {
   }
   if (workers_ != nullptr) {
     workers_->stop();  // answers what waits there; later requests are answered "busy"
+  }
+  if (txn_ != nullptr) {
+    txn_->stop();
   }
   flush_waiters_.expire_all();
   if (main_server_ != nullptr) {

@@ -79,6 +79,9 @@ Result<> validate(const BrokerConfig& c) {
                static_cast<std::int64_t>(proto::kPropertiesMaxBytes));
   checks.range("sync_flush_timeout_ms", c.sync_flush_timeout_ms, 100, kMinuteMs);
   checks.range("page_cache_busy_ms", c.page_cache_busy_ms, 10, kMinuteMs);
+  checks.range("transaction_op_batch_ms", c.transaction_op_batch_ms, 0, kMinuteMs);
+  checks.range("transaction_op_batch_bytes", c.transaction_op_batch_bytes, 64, 1024 * 1024);
+  checks.range("transaction_queue_max", c.transaction_queue_max, 1, 10'000'000);
   checks.range("flush_delay_offset_ms", c.flush_delay_offset_ms, 100, 10 * kMinuteMs);
   checks.range("short_polling_ms", c.short_polling_ms, 10, kMinuteMs);
   checks.range("pull_bytes_memory", c.pull_bytes_memory, 1024, 64 * 1024 * 1024);

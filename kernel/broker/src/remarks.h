@@ -51,8 +51,6 @@ inline constexpr std::string_view kUnknownError = "UNKNOWN_ERROR";
 inline constexpr std::string_view kGroupNotExist =
     "subscription group not exist, {}\nSee http://rocketmq.apache.org/docs/faq/ for further "
     "details.";
-inline constexpr std::string_view kNoTransactions =
-    "transactional messages are not served by this broker";
 inline constexpr std::string_view kTopicNotWritable = "the topic[{}] sending message is forbidden";
 inline constexpr std::string_view kLookMessageFailed = "look message by offset failed, {}";
 // ReplyMessageProcessor
@@ -89,6 +87,17 @@ inline constexpr std::string_view kFilterDataNotExist =
 inline constexpr std::string_view kFilterNotSupported =
     "The broker does not support consumer to filter message by {}";
 inline constexpr std::string_view kStoreReturnedNull = "store getMessage return null";
+// EndTransactionProcessor, EndTransactionRequestHeader
+inline constexpr std::string_view kHalfNotFound = "Find prepared transaction message failed";
+inline constexpr std::string_view kHalfGroupWrong = "The producer group wrong";
+inline constexpr std::string_view kHalfTableOffsetWrong =
+    "The transaction state table offset wrong";
+inline constexpr std::string_view kHalfLogOffsetWrong = "The commit log offset wrong";
+inline constexpr std::string_view kTransactionStateWrong = "commitOrRollback field wrong";
+inline constexpr std::string_view kTransactionOnSlave =
+    "Message store is slave mode, so end transaction is forbidden. ";
+inline constexpr std::string_view kResumeFailed =
+    "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed.";
 // ConsumerManageProcessor
 inline constexpr std::string_view kNoConsumer = "no consumer for this group, {}";
 inline constexpr std::string_view kOffsetNotFound =

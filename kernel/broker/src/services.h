@@ -17,6 +17,7 @@
 #include "pull/hold_table.h"
 #include "pull/pull_engine.h"
 #include "stats/stats.h"
+#include "txn/txn_service.h"
 #include "util/workers.h"
 
 #include "tenon/base/clock.h"
@@ -55,6 +56,7 @@ struct Services {
   Workers& workers;
   Stats& stats;
   DelayService& delay;
+  TxnService& txn;
   net::ReverseCalls& calls;  ///< requests to clients over the connections they came on
 };
 

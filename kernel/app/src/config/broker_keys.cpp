@@ -9,7 +9,7 @@ using broker::BrokerConfig;
 
 // A new member changes this number: give it a key below, print configs/broker.toml anew, and change
 // the number.
-static_assert(sizeof(BrokerConfig) == 584, "every member of BrokerConfig needs a key");
+static_assert(sizeof(BrokerConfig) == 608, "every member of BrokerConfig needs a key");
 
 void describe_identity(config::Visitor& v, BrokerConfig& c) {
   v.key("cluster", &c.cluster, {.doc = "Name of the cluster.", .rocketmq = "brokerClusterName"});
@@ -159,9 +159,6 @@ void describe_send(config::Visitor& v, BrokerConfig& c) {
          .rocketmq = "startAcceptSendRequestTimeStamp",
          .unit = "ms since 1970 UTC",
          .min = 0});
-  v.key("reject_transaction_message",
-        &c.reject_transaction_message,
-        {.doc = "Refuse transactional messages.", .rocketmq = "rejectTransactionMessage"});
   v.key("store_reply",
         &c.store_reply,
         {.doc = "Replies to request messages are stored, too.",
@@ -176,6 +173,34 @@ void describe_send(config::Visitor& v, BrokerConfig& c) {
          .rocketmq = "flushDelayOffsetInterval",
          .min = 100,
          .max = 600'000});
+}
+
+void describe_transactions(config::Visitor& v, BrokerConfig& c) {
+  v.key("reject_transaction_message",
+        &c.reject_transaction_message,
+        {.doc = "Refuse transactional messages.", .rocketmq = "rejectTransactionMessage"});
+  v.key("transaction_op_batch_ms",
+        &c.transaction_op_batch_ms,
+        {.doc = "Collect decisions for so long and write them as one record, which a RocketMQ 4 "
+                "broker that opens the store cannot read. 0: one record each.",
+         .rocketmq = "transactionOpBatchInterval",
+         .min = 0,
+         .max = 60'000});
+  v.key("transaction_op_batch_bytes",
+        &c.transaction_op_batch_bytes,
+        {.doc = "Write them earlier when there are so many.",
+         .rocketmq = "transactionOpMsgMaxSize",
+         .min = 64,
+         .max = 1 << 20});
+  v.key("transaction_commit_exhausted",
+        &c.transaction_commit_exhausted,
+        {.doc = "Let the check plug-in commit a transaction that no producer decided."});
+  v.key("transaction_queue_max",
+        &c.transaction_queue_max,
+        {.doc = "Decisions of producers that wait for a thread.",
+         .rocketmq = "endTransactionThreadPoolQueueCapacity",
+         .min = 1,
+         .max = 10'000'000});
 }
 
 void describe_pull(config::Visitor& v, BrokerConfig& c) {
@@ -343,6 +368,7 @@ void describe(config::Visitor& v, BrokerConfig& c) {
   v.table("registration", "How the name servers are told.", [&] { describe_registration(v, c); });
   v.table("topics", "Topics and groups.", [&] { describe_topics(v, c); });
   v.table("send", "Messages that come in.", [&] { describe_send(v, c); });
+  v.table("transactions", "Transactional messages.", [&] { describe_transactions(v, c); });
   v.table("pull", "Messages that go out.", [&] { describe_pull(v, c); });
   v.table("query", "Queries and consumers' offsets.", [&] { describe_query(v, c); });
   v.table("clients", "Connections.", [&] { describe_clients(v, c); });

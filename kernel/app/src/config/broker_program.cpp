@@ -19,6 +19,22 @@ std::string toml_value(const std::string& text) {
   return number || other ? text : config::quote_toml(text);
 }
 
+/// The options of a plug-in as lines of TOML; nothing if the registry does not find it.
+std::string options_example(host::PluginRegistry& registry,
+                            std::string_view slot,
+                            const std::string& plugin) {
+  const auto info = registry.describe(plugin);
+  if (!info) {
+    return {};
+  }
+  std::string options = fmt::format("[{}.options]\n", slot);
+  for (const auto& key : info.value().keys) {
+    options += fmt::format("{} = {}  # {}\n", key.name, toml_value(key.default_text), key.doc);
+  }
+  options.pop_back();
+  return options;
+}
+
 }  // namespace
 
 broker::PluginSlots BrokerProgram::slots() const {
@@ -31,10 +47,11 @@ broker::PluginSlots BrokerProgram::slots() const {
   for (const config::Slot& filter : filters) {
     out.filters.push_back(slot(filter));
   }
+  out.txn_check = slot(txn_check);
   return out;
 }
 
-void describe(config::Visitor& v, BrokerProgram& c, std::string_view storage_options) {
+void describe(config::Visitor& v, BrokerProgram& c, const SlotExamples& examples) {
   describe(v, c.broker);
   describe(v, c.log);
   describe(v, c.plugins);
@@ -43,12 +60,16 @@ void describe(config::Visitor& v, BrokerProgram& c, std::string_view storage_opt
          {.doc = "Where messages are kept. `tenon plugin list` shows what there is, `tenon plugin "
                  "describe ID` the options, which go to [storage.options]. Instead of plugin: path "
                  "= \"/file.tenon.so\". name is for logs.",
-          .options_example = storage_options});
+          .options_example = examples.storage});
   v.slots("filter",
           c.filters,
           {.doc = "How subscriptions are evaluated: one [[filter]] for each kind of expression. A "
                   "file that has any replaces this list. required = false: start without it if it "
                   "cannot be loaded."});
+  v.slot("txn_check",
+         c.txn_check,
+         {.doc = "When producers are asked about transactions that they left undecided.",
+          .options_example = examples.txn_check});
 }
 
 Result<BrokerProgram> read_broker_program(const ConfigNode& root) {
@@ -57,14 +78,8 @@ Result<BrokerProgram> read_broker_program(const ConfigNode& root) {
 
 std::string broker_example(host::PluginRegistry& registry) {
   BrokerProgram defaults;
-  std::string options;
-  if (const auto info = registry.describe(defaults.storage.plugin)) {
-    options = "[storage.options]\n";
-    for (const auto& key : info.value().keys) {
-      options += fmt::format("{} = {}  # {}\n", key.name, toml_value(key.default_text), key.doc);
-    }
-    options.pop_back();
-  }
+  const SlotExamples options{options_example(registry, "storage", defaults.storage.plugin),
+                             options_example(registry, "txn_check", defaults.txn_check.plugin)};
   config::Printer printer;
   printer.heading(
       "Configuration of tenon-broker: every key with its default. A file needs only what differs. "

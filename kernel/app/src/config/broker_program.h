@@ -24,17 +24,23 @@ struct BrokerProgram {
   std::vector<config::Slot> filters{config::Slot{.plugin = "tenon.filter.tag"},
                                     config::Slot{.plugin = "tenon.filter.sql92"}};
 
+  config::Slot txn_check{.plugin = "tenon.txn.default"};
+
   /// The slots as the broker takes them; points into this object.
   broker::PluginSlots slots() const;
 };
 
-/// @param storage_options  lines that the example shows below [storage]
-void describe(config::Visitor& v, BrokerProgram& c, std::string_view storage_options = {});
+/// Lines that the example shows below a slot.
+struct SlotExamples {
+  std::string storage{};
+  std::string txn_check{};
+};
+void describe(config::Visitor& v, BrokerProgram& c, const SlotExamples& examples = {});
 
 /// @return kInvalid with all problems of the file, one line each
 Result<BrokerProgram> read_broker_program(const ConfigNode& root);
 
-/// The example file with every key, the options of the default storage plug-in included if the
+/// The example file with every key, the options of the default plug-ins included if the
 /// registry finds it.
 std::string broker_example(host::PluginRegistry& registry);
 

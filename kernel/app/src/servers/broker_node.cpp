@@ -14,7 +14,7 @@ Result<std::unique_ptr<BrokerNode>> BrokerNode::start(BrokerProgram program, Sto
   options.search_path.assign(own.plugins.search_path.begin(), own.plugins.search_path.end());
   options.insecure = own.plugins.insecure;
   node->registry_ = host::PluginRegistry::create(std::move(options));
-  std::erase_if(own.filters, [&](const config::Slot& slot) {
+  const auto left_out = [&](const config::Slot& slot) {
     if (slot.required) {
       return false;
     }
@@ -23,7 +23,11 @@ Result<std::unique_ptr<BrokerNode>> BrokerNode::start(BrokerProgram program, Sto
       log_warn("host", "plug-in left out where={} reason=\"{}\"", slot.where, found.error().detail);
     }
     return !found.has_value();
-  });
+  };
+  std::erase_if(own.filters, left_out);
+  if (left_out(own.txn_check)) {
+    own.txn_check = {};
+  }
   broker::BrokerHooks hooks;
   hooks.on_fault = [&stop](std::string_view what) { stop.request(what); };
   TENON_TRY(node->broker_,

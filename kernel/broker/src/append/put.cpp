@@ -23,6 +23,15 @@ tenon_append_result put(Log& log,
                         std::string_view topic,
                         tenon_queue queue,
                         const proto::MessageRecord& m) {
+  tenon_record r = to_record(topic, queue, m);
+  tenon_append_result result{};
+  log.append({&r, 1}, {&result, 1});
+  return result;
+}
+
+}  // namespace
+
+tenon_record to_record(std::string_view topic, tenon_queue queue, const proto::MessageRecord& m) {
   tenon_record r{};
   r.topic = host::abi_str(topic);
   r.queue_id = static_cast<std::uint32_t>(m.queue_id);
@@ -41,12 +50,8 @@ tenon_append_result put(Log& log,
   r.keys = host::abi_str(proto::find_property(m.properties, proto::prop::kKeys).value_or(""));
   r.uniq_key =
       host::abi_str(proto::find_property(m.properties, proto::prop::kUniqKey).value_or(""));
-  tenon_append_result result{};
-  log.append({&r, 1}, {&result, 1});
-  return result;
+  return r;
 }
-
-}  // namespace
 
 tenon_append_result put_message(Log& log, const Topic& topic, const proto::MessageRecord& m) {
   return put(log, topic.name(), log.queue_of(topic, static_cast<std::uint32_t>(m.queue_id)), m);

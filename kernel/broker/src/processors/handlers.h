@@ -12,7 +12,8 @@
 namespace tenon::broker {
 
 /// kInline: never blocks, on the I/O thread. kQuery: may read the disk. kAdmin: may write files.
-enum class Run : std::uint8_t { kInline, kQuery, kAdmin };
+/// kTransaction: may read the disk and appends.
+enum class Run : std::uint8_t { kInline, kQuery, kAdmin, kTransaction };
 
 /// The request's views live during the call. Thread: as `run` says.
 using Handler = std::function<Reply(const Request&)>;
@@ -28,7 +29,8 @@ void add_lock_handlers(Handlers& table, const Services& s);             ///< 41 
 void add_consumer_offset_handlers(Handlers& table, const Services& s);  ///< 14 15 43
 void add_queue_offset_handlers(Handlers& table, const Services& s);     ///< 29 30 31 32
 void add_query_handlers(Handlers& table, const Services& s);            ///< 12 33
-void add_send_back_handlers(Handlers& table, const Services& s);        ///< 36 37
+void add_send_back_handlers(Handlers& table, const Services& s);        ///< 36
+void add_transaction_handlers(Handlers& table, const Services& s);      ///< 37 323
 void add_topic_handlers(Handlers& table, const Services& s);            ///< 17 18 21 215 305 351
 void add_group_handlers(Handlers& table, const Services& s);  ///< 200 201 207 225 343 345 352
 void add_stats_handlers(Handlers& table, const Services& s);  ///< 202 203 204 208 300 317

@@ -65,6 +65,7 @@ Router::Router(const Services& services, net::IoPool& pool)
   add_queue_offset_handlers(handlers_, s_);
   add_query_handlers(handlers_, s_);
   add_send_back_handlers(handlers_, s_);
+  add_transaction_handlers(handlers_, s_);
   add_topic_handlers(handlers_, s_);
   add_group_handlers(handlers_, s_);
   add_stats_handlers(handlers_, s_);
@@ -132,7 +133,9 @@ void Router::other(const Request& request, bool) {
 }
 
 void Router::to_worker(const HandlerEntry& entry, const Request& request) {
-  const auto lane = entry.run == Run::kQuery ? Workers::Lane::kQuery : Workers::Lane::kAdmin;
+  const auto lane = entry.run == Run::kQuery         ? Workers::Lane::kQuery
+                    : entry.run == Run::kTransaction ? Workers::Lane::kTransaction
+                                                     : Workers::Lane::kAdmin;
   auto held = std::make_shared<const HeldRequest>(request);
   const bool taken = s_.workers.post(lane, [held, &entry] {
     const Request later = held->view();

@@ -19,6 +19,9 @@ namespace {
 
 using Code = proto::ResponseCode;
 
+/// Room that the copies of a half need for their count of checks and their link to the first one.
+constexpr std::size_t kCheckTextBytes = 96;
+
 }  // namespace
 
 tenon_addr to_abi(const proto::HostAddr& host) noexcept {
@@ -180,10 +183,7 @@ bool SendProcessor::add_single(IoState& io,
                                Target& target) {
   SendProperties properties = scan_properties(header.properties);
   if (properties.transaction) {
-    // Half messages are not served: refusing is the only way not to show them to consumers.
-    refuse(
-        request, Code::kNoPermission, fmt::format(remark::kTransactionForbidden, s_.advertised.ip));
-    return false;
+    return add_half(io, request, header, target, properties);
   }
   if (properties.delay_illegal) {
     refuse(request, Code::kSystemError, fmt::format("For input string: \"{}\"", properties.delay));
@@ -212,6 +212,48 @@ bool SendProcessor::add_single(IoState& io,
   tenon_record record = base_record(request, header, stored);
   const std::string_view text = rewrite_properties(header.properties, changes, io.batch.arena);
   if (text.size() > s_.config.properties_max_bytes ||
+      request.command.body.size() > s_.config.message_max_bytes) {
+    refuse(request,
+           Code::kMessageIllegal,
+           fmt::format(remark::kMessageIllegal, s_.config.message_max_bytes));
+    return false;
+  }
+  record.properties = {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+  record.tags_code = properties.tags.empty() ? 0 : proto::java_hash(properties.tags);
+  record.keys = host::abi_str(properties.keys);
+  record.uniq_key = host::abi_str(properties.uniq_key);
+  push(io, request, stored, record, properties.wait_stored());
+  return true;
+}
+
+/// The first half of a transaction: an ordinary put into a topic that nobody consumes (§13.1).
+bool SendProcessor::add_half(IoState& io,
+                             const Request& request,
+                             const SendHeader& header,
+                             const Target& target,
+                             const SendProperties& properties) {
+  if (s_.config.reject_transaction_message) {
+    refuse(
+        request, Code::kNoPermission, fmt::format(remark::kTransactionForbidden, s_.advertised.ip));
+    return false;
+  }
+  Target stored = target;
+  stored.topic = io.find_topic(kHalfTopic);
+  stored.queue_id = 0;
+  if (stored.topic == nullptr) {
+    refuse(request, Code::kSystemError, fmt::format(remark::kTopicUnknown, kHalfTopic));
+    return false;
+  }
+  const PropertyChanges changes{.cluster = s_.config.cluster,
+                                .real_topic = target.topic->name(),
+                                .real_queue_id = target.queue_id,
+                                .dead_letter = target.dead_letter,
+                                .half = true};
+  tenon_record record = base_record(request, header, stored);
+  // Trap: the type of a half is "not transactional", not PREPARED, or it would not be indexed (§13.1).
+  record.sys_flag &= ~proto::sys_flag::kTransactionMask;
+  const std::string_view text = rewrite_properties(header.properties, changes, io.batch.arena);
+  if (text.size() + kCheckTextBytes > s_.config.properties_max_bytes ||
       request.command.body.size() > s_.config.message_max_bytes) {
     refuse(request,
            Code::kMessageIllegal,

@@ -49,6 +49,11 @@ class SendProcessor {
   bool redirect_retry(
       IoState& io, const Request& request, const SendHeader& header, Target& target, int attempt);
   bool add_single(IoState& io, const Request& request, const SendHeader& header, Target& target);
+  bool add_half(IoState& io,
+                const Request& request,
+                const SendHeader& header,
+                const Target& target,
+                const SendProperties& properties);
   bool add_batch(IoState& io, const Request& request, const SendHeader& header, Target& target);
   bool encode_batch(IoState& io,
                     const Request& request,

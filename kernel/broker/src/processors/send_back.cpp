@@ -1,5 +1,5 @@
 // CONSUMER_SEND_MSG_BACK 36: a message that could not be consumed goes to the retry topic, later to
-// the dead letters (spec: broker §7.1). END_TRANSACTION 37 is refused.
+// the dead letters (spec: broker §7.1).
 #include "append/put.h"
 #include "processors/handlers.h"
 #include "processors/send.h"
@@ -212,10 +212,6 @@ void add_send_back_handlers(Handlers& table, const Services& s) {
   using C = proto::RequestCode;
   table[C::kConsumerSendMsgBack] = {Run::kQuery,
                                     [&s](const Request& r) { return send_back(s, r); }};
-  table[C::kEndTransaction] = {Run::kInline, [](const Request&) {
-                                 return Reply::error(Code::kRequestCodeNotSupported,
-                                                     std::string(remark::kNoTransactions));
-                               }};
 }
 
 }  // namespace tenon::broker

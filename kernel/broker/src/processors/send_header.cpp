@@ -1,5 +1,7 @@
 #include "processors/send_header.h"
 
+#include "txn/half.h"
+
 #include "tenon/proto/properties.h"
 
 #include <fmt/format.h>
@@ -236,16 +238,18 @@ std::string_view rewrite_properties(std::string_view text,
   const bool redirected = !changes.real_topic.empty();
   for (proto::PropertyIterator it(text); it.next();) {
     const std::string_view name = it.name();
-    // Trap: a message that goes to another topic first keeps WAIT (store §3.3).
+    // Trap: a message that goes to another topic first keeps WAIT (store §3.3); a half must not be
+    // delayed (broker §5.5).
     const bool drop =
         (!redirected && name == proto::prop::kWait) || name == proto::prop::kCluster ||
-        (changes.dead_letter && name == proto::prop::kDelay) ||
+        ((changes.dead_letter || changes.half) && name == proto::prop::kDelay) ||
+        (changes.half && (name == txn_prop::kCheckTimes || name == txn_prop::kFirstOffset)) ||
         (redirected && (name == proto::prop::kRealTopic || name == proto::prop::kRealQueueId));
     if (!drop) {
       put_property(begin, at, name, it.value());
     }
   }
-  if (changes.dead_letter) {
+  if (changes.dead_letter && !changes.half) {
     put_property(begin, at, proto::prop::kDelay, kDeadLetterDelay);
   }
   put_property(begin, at, proto::prop::kCluster, changes.cluster);

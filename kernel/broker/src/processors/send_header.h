@@ -52,6 +52,7 @@ struct PropertyChanges {
   std::string_view real_topic{};  ///< REAL_TOPIC, with real_queue_id
   std::int32_t real_queue_id = 0;
   bool dead_letter = false;  ///< DELAY becomes -1: a dead letter is not delayed
+  bool half = false;         ///< drops DELAY and what only the broker may write
 };
 /// The stored text: the client's without malformed items and, unless it has a real topic, without
 /// WAIT; plus the changes. In the arena.

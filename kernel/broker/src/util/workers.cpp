@@ -15,7 +15,10 @@ Workers::Workers(const BrokerConfig& config)
               .queued_max = config.query_queue_max}),
       admin_({.name = "admin",
               .threads = config.worker_threads,
-              .queued_max = config.admin_queue_max}) {}
+              .queued_max = config.admin_queue_max}),
+      transaction_({.name = "transaction",
+                    .threads = config.worker_threads,
+                    .queued_max = config.transaction_queue_max}) {}
 
 WorkerPool& Workers::pool(Lane lane) {
   switch (lane) {
@@ -23,6 +26,8 @@ WorkerPool& Workers::pool(Lane lane) {
       return pull_;
     case Lane::kQuery:
       return query_;
+    case Lane::kTransaction:
+      return transaction_;
     case Lane::kAdmin:
       break;
   }
@@ -51,6 +56,7 @@ void Workers::stop() {
   pull_.stop();
   query_.stop();
   admin_.stop();
+  transaction_.stop();
 }
 
 }  // namespace tenon::broker

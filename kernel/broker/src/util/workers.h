@@ -14,7 +14,7 @@ namespace tenon::broker {
 /// Thread: any.
 class Workers {
  public:
-  enum class Lane : std::uint8_t { kPull, kQuery, kAdmin };
+  enum class Lane : std::uint8_t { kPull, kQuery, kAdmin, kTransaction };
 
   explicit Workers(const BrokerConfig& config);
   /// @return false if the lane is full or the pool stopped: the task will not run. What a task
@@ -31,6 +31,7 @@ class Workers {
   WorkerPool pull_;
   WorkerPool query_;
   WorkerPool admin_;
+  WorkerPool transaction_;
 };
 
 }  // namespace tenon::broker

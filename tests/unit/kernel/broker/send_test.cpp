@@ -97,7 +97,6 @@ TEST_SUITE("broker/send") {
     }
     REQUIRE(c.call(send_command({.queue_id = 3})).code == 0);
     refused({.queue_id = 4}, 1, "request queueId[4] is illegal");
-    refused({.properties = "TRAN_MSG\x01true"}, 16, "sending transaction message is forbidden");
     refused({.topic = "Unknown", .default_topic = "NoSuchDefault"}, 17, "not exist");
   }
 

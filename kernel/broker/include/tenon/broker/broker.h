@@ -26,6 +26,7 @@ struct PluginSlot {
 struct PluginSlots {
   PluginSlot storage{"tenon.store.file", nullptr};  ///< tenon.storage/1, required
   std::vector<PluginSlot> filters{};  ///< tenon.filter/1; tags work without any plug-in
+  PluginSlot txn_check{};  ///< tenon.txn-check/1; empty: undecided transactions stay undecided
 };
 
 /// What tests and embedding programs may replace.

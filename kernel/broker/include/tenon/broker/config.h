@@ -58,6 +58,11 @@ struct BrokerConfig {
   bool store_reply = true;                     ///< [storeReplyMessageEnable]
   std::int64_t accept_send_from_ms = 0;        ///< [startAcceptSendRequestTimeStamp] epoch ms
   bool reject_transaction_message = false;     ///< [rejectTransactionMessage]
+  std::int64_t transaction_op_batch_ms = 0;  ///< [transactionOpBatchInterval] 0 = each decision at
+                                             ///< once, as 4.x does and reads; 0..60000
+  std::uint32_t transaction_op_batch_bytes = 4'096;  ///< [transactionOpMsgMaxSize] 64..1 MiB
+  bool transaction_commit_exhausted = false;         ///< a check plug-in may commit by itself
+  std::uint32_t transaction_queue_max = 100'000;     ///< [endTransactionThreadPoolQueueCapacity]
   std::string message_delay_level =
       "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";  ///< [messageDelayLevel]
   std::int64_t flush_delay_offset_ms = 10'000;  ///< [flushDelayOffsetInterval] 100..600000
