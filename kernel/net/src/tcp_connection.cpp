@@ -20,6 +20,7 @@ namespace {
 constexpr int kReadRoundsMax = 16;
 constexpr std::size_t kReadSpaceMin = 16u * 1024;
 constexpr std::size_t kCommandsPerCall = 256;
+constexpr std::chrono::milliseconds kRoomRetry{10};
 
 std::uint64_t next_connection_id() noexcept {
   static std::atomic<std::uint64_t> last{0};
@@ -46,6 +47,16 @@ std::string_view to_string(CloseReason reason) noexcept {
       return "shutdown";
   }
   return "unknown";
+}
+
+bool SharedMemory::reserve(std::size_t bytes) noexcept {
+  std::size_t now = receiving.load(std::memory_order_relaxed);
+  do {
+    if (now != 0 && now + bytes > receive_max_bytes) {
+      return false;
+    }
+  } while (!receiving.compare_exchange_weak(now, now + bytes, std::memory_order_relaxed));
+  return true;
 }
 
 void ConnectionGroup::leave() {
@@ -111,8 +122,13 @@ void TcpConnection::arm_read() {
 void TcpConnection::on_readable() {
   in_read_ = true;
   bool drained = false;
+  bool no_room = false;
   for (int round = 0; round < kReadRoundsMax && !drained; ++round) {
     const std::span<std::byte> space = read_space();
+    if (space.empty()) {
+      no_room = true;
+      break;
+    }
     const ssize_t n = ::recv(fd_, space.data(), space.size(), 0);
     if (n <= 0) {
       if (!handle_read_error(n == 0 ? 0 : errno)) {
@@ -145,8 +161,39 @@ void TcpConnection::on_readable() {
     buffer_.reset();
     begin_ = end_ = 0;
   }
-  if (!paused_.load(std::memory_order_seq_cst) && close_request_.load() < 0) {
+  if (paused_.load(std::memory_order_seq_cst) || close_request_.load() >= 0) {
+    return;
+  }
+  if (!no_room) {
     arm_read();
+  } else if (room_timer_ == 0) {
+    room_timer_ = thread_->after(kRoomRetry, [this] {
+      room_timer_ = 0;
+      if (is_open()) {
+        on_readable();
+      }
+    });
+  }
+}
+
+/// Room for an unfinished frame that is large. A frame that began is finished: it has its room.
+bool TcpConnection::reserve_frame() {
+  SharedMemory* const shared = group_->limits().shared.get();
+  if (shared == nullptr || frame_bytes_ <= SharedMemory::kReceiveFreeBytes ||
+      reserved_bytes_ != 0) {
+    return true;
+  }
+  if (!shared->reserve(frame_bytes_)) {
+    return false;
+  }
+  reserved_bytes_ = frame_bytes_;
+  return true;
+}
+
+void TcpConnection::release_frame() noexcept {
+  if (reserved_bytes_ != 0) {
+    group_->limits().shared->receiving.fetch_sub(reserved_bytes_, std::memory_order_relaxed);
+    reserved_bytes_ = 0;
   }
 }
 
@@ -166,9 +213,13 @@ bool TcpConnection::handle_read_error(int error) {
   return false;
 }
 
+/// Empty: no room for a large frame now.
 /// Room for the next read: at least kReadSpaceMin bytes, or what an unfinished frame still lacks.
 /// Bytes that were handed on are never overwritten in a buffer that others may still look into.
 std::span<std::byte> TcpConnection::read_space() {
+  if (!reserve_frame()) {
+    return {};
+  }
   const std::size_t tail = end_ - begin_;
   if (buffer_) {
     const std::size_t space = buffer_->capacity - end_;
@@ -202,6 +253,7 @@ bool TcpConnection::consume() {
   std::size_t decoded = 0;
   auto& commands = thread_->commands();
   frame_bytes_ = 0;
+  release_frame();
   while (end_ - begin_ >= 4) {
     const std::span<std::byte> rest{buffer_->data.get() + begin_, end_ - begin_};
     const std::uint32_t length = load_be<std::uint32_t>(rest.data());
@@ -273,7 +325,7 @@ void TcpConnection::bad_frame(const Error& error) {
 /// Stops reading while too much is unsent. True if so. Never on the side that asks: if both sides
 /// waited for the other to read, nothing would ever move again.
 bool TcpConnection::pause_if_full() {
-  const std::size_t limit = group_->limits().out_pause_bytes;
+  const std::size_t limit = pause_limit();
   if (kind_ == Kind::kClient || queued_bytes() < limit) {
     return false;
   }
@@ -286,9 +338,17 @@ bool TcpConnection::pause_if_full() {
   return true;
 }
 
+/// Less when all connections together have too much unsent.
+std::size_t TcpConnection::pause_limit() const noexcept {
+  const ConnectionLimits& limits = group_->limits();
+  return limits.shared != nullptr && limits.shared->unsent_full()
+             ? std::min(limits.out_pause_bytes, SharedMemory::kUnsentShareBytes)
+             : limits.out_pause_bytes;
+}
+
 void TcpConnection::resume_if_drained() {
   if (!in_read_ && paused_.load(std::memory_order_seq_cst) &&
-      queued_bytes() < std::max<std::size_t>(group_->limits().out_pause_bytes / 2, 1)) {
+      queued_bytes() < std::max<std::size_t>(pause_limit() / 2, 1)) {
     paused_.store(false, std::memory_order_seq_cst);
     if (is_open()) {
       arm_read();
@@ -379,7 +439,11 @@ void TcpConnection::do_close() {
     release_socket();
   }
   dropped.clear();
-  queued_bytes_.store(0, std::memory_order_seq_cst);
+  if (!other_writer) {  // else it counts what it leaves
+    removed(queued_bytes_.load(std::memory_order_seq_cst));
+  }
+  release_frame();
+  thread_->cancel(room_timer_);
   thread_->cancel(idle_timer_);
   thread_->cancel(slow_timer_);
   buffer_.reset();

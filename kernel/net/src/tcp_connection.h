@@ -107,6 +107,10 @@ class TcpConnection final : public Connection, public Closable {
   void arm_read();
   void on_readable();
   std::span<std::byte> read_space();
+  bool reserve_frame();
+  void release_frame() noexcept;
+  std::size_t pause_limit() const noexcept;
+  void removed(std::size_t bytes) noexcept;
   bool handle_read_error(int error);
   bool consume();
   bool check_prefix(std::span<const std::byte> rest, std::size_t& decoded, const BufferRef& keep);
@@ -146,10 +150,12 @@ class TcpConnection final : public Connection, public Closable {
   // Of the I/O thread:
   std::optional<IoThreadImpl::Registration> registration_{};
   std::shared_ptr<ReadBuffer> buffer_{};
-  std::size_t begin_ = 0;        ///< first byte that was not handed on
-  std::size_t end_ = 0;          ///< end of the received bytes
-  std::size_t frame_bytes_ = 0;  ///< size of the unfinished frame at begin_, 0 if not known
-  std::size_t read_bytes_hint_;  ///< size of the next buffer
+  std::size_t begin_ = 0;           ///< first byte that was not handed on
+  std::size_t end_ = 0;             ///< end of the received bytes
+  std::size_t frame_bytes_ = 0;     ///< size of the unfinished frame at begin_, 0 if not known
+  std::size_t read_bytes_hint_;     ///< size of the next buffer
+  std::size_t reserved_bytes_ = 0;  ///< of the unfinished frame, in the shared memory
+  TimerId room_timer_ = 0;          ///< waits for room there
   std::string out_{};
   bool read_armed_ = false;
   bool in_read_ = false;  ///< the read loop is active on this stack

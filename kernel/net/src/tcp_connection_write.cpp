@@ -154,6 +154,16 @@ void TcpConnection::mark(IoThreadImpl& here) {
 
 void TcpConnection::added(std::size_t bytes) {
   queued_bytes_.fetch_add(bytes, std::memory_order_seq_cst);
+  if (SharedMemory* const shared = group_->limits().shared.get()) {
+    shared->unsent.fetch_add(bytes, std::memory_order_relaxed);
+  }
+}
+
+void TcpConnection::removed(std::size_t bytes) noexcept {
+  queued_bytes_.fetch_sub(bytes, std::memory_order_seq_cst);
+  if (SharedMemory* const shared = group_->limits().shared.get()) {
+    shared->unsent.fetch_sub(bytes, std::memory_order_relaxed);
+  }
 }
 
 void TcpConnection::push_locked(OutFrame&& frame) {
@@ -226,7 +236,7 @@ int TcpConnection::write_active() {
     last_write_ms_.store(now, std::memory_order_relaxed);
     last_io_ms_.store(now, std::memory_order_relaxed);
     active_.advance(written);
-    queued_bytes_.fetch_sub(written, std::memory_order_seq_cst);
+    removed(written);
   }
   active_.advance(0);  // frames without any byte
   return 0;
@@ -259,6 +269,7 @@ void TcpConnection::finish_closed(Writer who) {
     return;
   }
   active_.clear();
+  removed(queued_bytes_.load(std::memory_order_seq_cst));  // the connection is closed: nobody adds
   {
     const std::scoped_lock lock(out_mutex_);
     writer_ = Writer::kNone;

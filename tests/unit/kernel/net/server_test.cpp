@@ -93,6 +93,74 @@ TEST_SUITE("net/connection limits") {
     CHECK(server.handler.close_reasons()[0] == CloseReason::kSlowReader);
   }
 
+  TEST_CASE("when all together have too much unsent, each may have little") {
+    ConnectionLimits limits;
+    limits.shared = std::make_shared<SharedMemory>();
+    limits.shared->unsent_max_bytes = 4u << 20;
+    TestServer server(1, limits);
+    RawClient hog(server.port(), 16 * 1024);
+    const ConnectionPtr full = server.handler.first_connection();
+    full->send(std::string(30'000'000, 'x'));
+    CHECK(limits.shared->unsent.load() > 4u << 20);
+    // Another one, far below its own limit, is not read any more with 64 KiB unsent.
+    RawClient client(server.port(), 16 * 1024);
+    const std::string request = frame(1, 1, std::string(60'000, 'x'));
+    std::size_t written = 0;
+    std::size_t offset = 0;
+    auto last = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - last < 300ms && written < 100'000'000) {
+      const ssize_t n = client.write_some(std::string_view(request).substr(offset));
+      if (n > 0) {
+        written += static_cast<std::size_t>(n);
+        offset = (offset + static_cast<std::size_t>(n)) % request.size();
+        last = std::chrono::steady_clock::now();
+      }
+    }
+    ConnectionPtr second;
+    server.handler.change([&] { second = server.handler.opened.at(1); });
+    CHECK(second->queued_bytes() >= SharedMemory::kUnsentShareBytes);
+    CHECK(second->queued_bytes() < limits.out_pause_bytes / 2);
+    // What is closed counts no more, and the other one goes on.
+    full->close(CloseReason::kLocal);
+    second.reset();
+    std::thread rest(
+        [&] { client.write((offset == 0 ? "" : request.substr(offset)) + frame(1, 99, "end")); });
+    for (proto::Command c; c.opaque != 99;) {
+      c = client.read_command();
+      REQUIRE(c.code == 0);
+    }
+    rest.join();
+    CHECK(Waiter::poll([&] { return limits.shared->unsent.load() == 0; }));
+  }
+
+  TEST_CASE("large frames that are not complete share a bound; who comes later waits") {
+    ConnectionLimits limits;
+    limits.shared = std::make_shared<SharedMemory>();
+    limits.shared->receive_max_bytes = 3u << 20;
+    TestServer server(1, limits);
+    const std::string large = frame(1, 7, std::string(2u << 20, 'x'));
+    RawClient slow(server.port());
+    REQUIRE(slow.write(std::string_view(large).substr(0, 100'000)));
+    REQUIRE(Waiter::poll([&] { return limits.shared->receiving.load() == large.size(); }));
+    RawClient next(server.port());
+    std::thread writer([&] { next.write(large); });
+    RawClient small(server.port());
+    REQUIRE(small.write(frame(1, 5)));
+    CHECK(small.read_command().opaque == 5);  // small ones need no room
+    CHECK(next.read(1, 100ms).empty());
+    CHECK(limits.shared->receiving.load() == large.size());
+    SUBCASE("until the first one is complete") {
+      REQUIRE(slow.write(std::string_view(large).substr(100'000)));
+      CHECK(slow.read_command().body.size() == 2u << 20);
+    }
+    SUBCASE("until the first one is gone") {
+      slow.close();
+    }
+    CHECK(next.read_command().body.size() == 2u << 20);
+    writer.join();
+    CHECK(limits.shared->receiving.load() == 0);
+  }
+
   TEST_CASE("a connection is closed after the idle time, counted from the last byte") {
     ConnectionLimits limits;
     limits.idle_timeout = 150ms;

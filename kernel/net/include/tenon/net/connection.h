@@ -66,6 +66,25 @@ class ConnectionHandler {
   virtual void on_close(const ConnectionPtr&, CloseReason) {}
 };
 
+/// Memory that many connections share, usually all of a process. Thread: any.
+struct SharedMemory {
+  std::size_t unsent_max_bytes = std::size_t{1} << 30;   ///< above, connections with more than
+                                                         ///< kUnsentShareBytes unsent do not read
+  std::size_t receive_max_bytes = std::size_t{1} << 30;  ///< of frames above kReceiveFreeBytes that
+                                                         ///< are not complete; further ones wait
+  std::atomic<std::size_t> unsent{0};
+  std::atomic<std::size_t> receiving{0};
+
+  static constexpr std::size_t kUnsentShareBytes = 64u * 1024;
+  static constexpr std::size_t kReceiveFreeBytes = 64u * 1024;
+
+  bool unsent_full() const noexcept {
+    return unsent.load(std::memory_order_relaxed) > unsent_max_bytes;
+  }
+  /// Room for a frame, to be given back to `receiving`. A frame always fits if it is the only one.
+  bool reserve(std::size_t bytes) noexcept;
+};
+
 /// Limits of a connection, all in force at once.
 struct ConnectionLimits {
   std::uint32_t frame_max_bytes = proto::kFrameMaxBytes;
@@ -79,6 +98,7 @@ struct ConnectionLimits {
       1024;  ///< unsent bytes at which a peer that does not read is closed (kSlowReader)
   std::chrono::milliseconds slow_reader_timeout{
       30'000};  ///< unsent bytes without any progress for so long: closed (kSlowReader)
+  std::shared_ptr<SharedMemory> shared{};  ///< bounds in common with others; null = none
 };
 
 /// Created by Server or RpcClient, kept alive by its I/O thread while open and by whoever holds a
