@@ -38,19 +38,19 @@ def _fresh(target, *sources):
 def _java(version):
     _need("java", "javac", "mvn")
     jars, classes = os.path.join(OUT, "client-" + version), os.path.join(OUT, "classes-" + version)
-    source, pom = os.path.join(SOURCES, "java", "Scenario.java"), os.path.join(SOURCES, "java", "pom.xml")
+    sources, pom = [os.path.join(SOURCES, "java", n) for n in ("Scenario.java", "More.java")], os.path.join(SOURCES, "java", "pom.xml")
     if not _fresh(os.path.join(jars, ".complete"), pom):
         _run(["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", "-Drocketmq.version=" + version, "-DoutputDirectory=" + jars], SOURCES)
         open(os.path.join(jars, ".complete"), "w").close()
-    if not _fresh(os.path.join(classes, "Scenario.class"), source):
-        _run(["javac", "-cp", jars + "/*", "-d", classes, source], SOURCES)
+    if not _fresh(os.path.join(classes, "Scenario.class"), *sources):
+        _run(["javac", "-nowarn", "-cp", jars + "/*", "-d", classes, *sources], SOURCES)
     return ["java", *JVM, "-cp", f"{classes}:{jars}/*", "Scenario"]
 
 
 def _go():
     _need("go")
     folder, program = os.path.join(SOURCES, "go"), os.path.join(OUT, "go-scenario")
-    if not _fresh(program, os.path.join(folder, "main.go"), os.path.join(folder, "go.mod")):
+    if not _fresh(program, *(os.path.join(folder, n) for n in ("main.go", "rpc.go", "go.mod"))):
         _run(["go", "build", "-o", program, "."], folder, dict(os.environ, GOFLAGS="-mod=readonly"))
     return [program]
 
@@ -104,9 +104,11 @@ _slots = Slots(2)
 class Run:
     """A running client program; its lines are collected as they come."""
 
-    def __init__(self, name, action, folder, namesrv, binary=False, **options):
+    def __init__(self, name, action, folder, namesrv, binary=False, program=None, **options):
         self.name, self.lines, self.condition = name, [], threading.Condition()
         argv = command(name)
+        if program:  # another class beside Scenario
+            argv[-1] = program
         if binary:
             argv.insert(1, "-Drocketmq.serialize.type=ROCKETMQ")
         argv += [action, "--namesrv", namesrv]

@@ -250,8 +250,13 @@ func main() {
 		name := strings.TrimPrefix(os.Args[i], "--")
 		o[name] = append(o[name], os.Args[i+1])
 	}
-	if os.Args[1] == "produce" {
+	switch os.Args[1] {
+	case "produce":
 		os.Exit(produce(o))
+	case "request":
+		os.Exit(request(o))
+	case "reply":
+		os.Exit(reply(o))
 	}
 	os.Exit(consume(o))
 }

@@ -1,0 +1,89 @@
+// Request and reply of the Go client; lines as the Java program More prints them.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/apache/rocketmq-client-go/v2"
+	"github.com/apache/rocketmq-client-go/v2/consumer"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/apache/rocketmq-client-go/v2/producer"
+)
+
+func rpcProducer(o options) rocketmq.Producer {
+	p, err := rocketmq.NewProducer(
+		producer.WithNsResolver(primitive.NewPassthroughResolver([]string{o.one("namesrv", "")})),
+		producer.WithGroupName(o.one("group", "")),
+		producer.WithInstanceName(fmt.Sprintf("rpc-%d", time.Now().UnixNano())),
+		producer.WithRetry(2))
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+func request(o options) int {
+	p := rpcProducer(o)
+	defer p.Shutdown()
+	for i := 0; i < int(o.number("count", "5")); i++ {
+		m := primitive.NewMessage(o.one("topic", ""), []byte(fmt.Sprintf("request %d", i)))
+		r, err := p.Request(context.Background(), 10*time.Second, m)
+		if err != nil {
+			line(object{"failure": err.Error()})
+		} else {
+			line(object{"reply": string(r.Body)})
+		}
+	}
+	return 0
+}
+
+// Answers each request with its text in capitals.
+func reply(o options) int {
+	p := rpcProducer(o)
+	c, err := rocketmq.NewPushConsumer(
+		consumer.WithNsResolver(primitive.NewPassthroughResolver([]string{o.one("namesrv", "")})),
+		consumer.WithGroupName(o.one("group", "")+"_consumer"),
+		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset))
+	if err == nil {
+		err = c.Subscribe(o.one("topic", ""), consumer.MessageSelector{}, func(ctx context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+			for _, m := range ms {
+				answer, err := consumer.CreateReplyMessage(m, []byte(strings.ToUpper(string(m.Body))))
+				if err == nil {
+					_, err = p.SendSync(context.Background(), answer)
+				}
+				if err != nil {
+					line(object{"replied": string(m.Body), "failure": err.Error()})
+				} else {
+					line(object{"replied": string(m.Body), "status": "SEND_OK"})
+				}
+			}
+			return consumer.ConsumeSuccess, nil
+		})
+	}
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		line(object{"error": err.Error()})
+		return 1
+	}
+	line(object{"event": "started"})
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
+	select {
+	case <-stop:
+	case <-time.After(time.Duration(o.number("timeout", "120") * 1e9)):
+	}
+	c.Shutdown()
+	p.Shutdown()
+	return 0
+}
