@@ -237,6 +237,11 @@ Result<> BrokerImpl::open_ports() {
   options.port = config_.port;
   options.connection_max = config_.connection_max;
   options.limits.frame_max_bytes = config_.frame_max_bytes;
+  options.limits.out_pause_bytes = config_.unsent_pause_bytes;
+  options.limits.out_max_bytes = config_.unsent_max_bytes;
+  options.limits.shared = std::make_shared<net::SharedMemory>();  // both ports together
+  options.limits.shared->unsent_max_bytes = config_.unsent_total_bytes;
+  options.limits.shared->receive_max_bytes = config_.receive_total_bytes;
   options.limits.idle_timeout = milliseconds(config_.idle_connection_ms);
   if (config_.port == 0) {
     TENON_TRY(listen(main_server_, options, main_handler_));

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -102,11 +103,17 @@ Result<> validate(const BrokerConfig& c) {
   checks.range("io_threads", c.io_threads, 0, 64);
   checks.range("worker_threads", c.worker_threads, 1, 64);
   checks.range("send_queue_max", c.send_queue_max, 1, 10'000'000);
+  checks.range("send_queue_bytes_max", c.send_queue_bytes_max, 1 << 20, INT64_MAX);
+  checks.range("wait_in_send_queue_ms", c.wait_in_send_queue_ms, 10, 10 * kMinuteMs);
   checks.range("reply_queue_max", c.reply_queue_max, 1, 10'000'000);
   checks.range("pull_queue_max", c.pull_queue_max, 1, 10'000'000);
   checks.range("query_queue_max", c.query_queue_max, 1, 10'000'000);
   checks.range("admin_queue_max", c.admin_queue_max, 1, 10'000'000);
   checks.range("wait_in_pull_queue_ms", c.wait_in_pull_queue_ms, 10, 10 * kMinuteMs);
+  checks.range("unsent_pause_bytes", c.unsent_pause_bytes, 64 * 1024, INT64_MAX);
+  checks.range("unsent_max_bytes", c.unsent_max_bytes, 1 << 20, INT64_MAX);
+  checks.range("unsent_total_bytes", c.unsent_total_bytes, 1 << 20, INT64_MAX);
+  checks.range("receive_total_bytes", c.receive_total_bytes, 1 << 20, INT64_MAX);
   checks.range("frame_max_bytes", c.frame_max_bytes, 64 * 1024, 64 * 1024 * 1024);
   if (c.frame_max_bytes < c.message_max_bytes) {
     checks.add("frame_max_bytes is below message_max_bytes");

@@ -16,6 +16,9 @@ inline constexpr std::string_view kNotSupported = " request type {} not supporte
 inline constexpr std::string_view kTimeoutCleanQueue =
     "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {}ms, size "
     "of queue: {}";
+inline constexpr std::string_view kPageCacheCleanQueue =
+    "[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: {}ms, size "
+    "of queue: {}";
 // SendMessageProcessor, AbstractSendMessageProcessor
 inline constexpr std::string_view kPageCacheBusy =
     "[PC_SYNCHRONIZED]broker busy, start flow control for a while";

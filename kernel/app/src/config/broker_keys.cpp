@@ -9,7 +9,7 @@ using broker::BrokerConfig;
 
 // A new member changes this number: give it a key below, print configs/broker.toml anew, and change
 // the number.
-static_assert(sizeof(BrokerConfig) == 608, "every member of BrokerConfig needs a key");
+static_assert(sizeof(BrokerConfig) == 672, "every member of BrokerConfig needs a key");
 
 void describe_identity(config::Visitor& v, BrokerConfig& c) {
   v.key("cluster", &c.cluster, {.doc = "Name of the cluster.", .rocketmq = "brokerClusterName"});
@@ -306,6 +306,21 @@ void describe_clients(config::Visitor& v, BrokerConfig& c) {
          .rocketmq = "serverChannelMaxIdleTimeSeconds",
          .min = 0});
   v.key("connection_max", &c.connection_max, {.doc = "Further connections are refused.", .min = 1});
+  v.key("unsent_pause_bytes",
+        &c.unsent_pause_bytes,
+        {.doc = "A connection with more bytes unsent is not read until it has less.",
+         .min = 64 << 10});
+  v.key("unsent_max_bytes",
+        &c.unsent_max_bytes,
+        {.doc = "A connection with more bytes unsent is closed.", .min = 1 << 20});
+  v.key("unsent_total_bytes",
+        &c.unsent_total_bytes,
+        {.doc = "Bytes unsent of all connections together; above, each may have 64 KiB.",
+         .min = 1 << 20});
+  v.key("receive_total_bytes",
+        &c.receive_total_bytes,
+        {.doc = "All requests above 64 KiB together that are not complete; further ones wait.",
+         .min = 1 << 20});
   v.key("frame_max_bytes",
         &c.frame_max_bytes,
         {.doc = "Largest request; a larger one closes the connection.",
@@ -325,10 +340,23 @@ void describe_threads(config::Visitor& v, BrokerConfig& c) {
          .max = 64});
   v.key("send_queue_max",
         &c.send_queue_max,
-        {.doc = "Sends that wait for the disk; beyond, they are refused as busy.",
+        {.doc = "Sends that wait for the log or the disk; beyond, they are refused as busy.",
          .rocketmq = "sendThreadPoolQueueCapacity",
          .min = 1,
          .max = 10'000'000});
+  v.key("send_queue_bytes_max",
+        &c.send_queue_bytes_max,
+        {.doc = "Memory of the sends that wait for the log.", .unit = "bytes", .min = 1 << 20});
+  v.key("fast_failure",
+        &c.fast_failure,
+        {.doc = "Sends that waited too long are refused as busy.",
+         .rocketmq = "brokerFastFailureEnable"});
+  v.key("wait_in_send_queue_ms",
+        &c.wait_in_send_queue_ms,
+        {.doc = "A send that waited longer, for the log or unread, is refused as busy.",
+         .rocketmq = "waitTimeMillsInSendQueue",
+         .min = 10,
+         .max = 600'000});
   v.key("reply_queue_max",
         &c.reply_queue_max,
         {.doc = "Replies that wait until their requesters have taken them.",

@@ -95,11 +95,30 @@ void Log::close() {
 }
 
 void Log::append(std::span<tenon_record> records, std::span<tenon_append_result> results) noexcept {
+  const std::scoped_lock lock(append_mutex_);
+  append_locked(records, results);
+}
+
+bool Log::try_append(std::span<tenon_record> records,
+                     std::span<tenon_append_result> results,
+                     std::chrono::microseconds patience) noexcept {
+  std::unique_lock lock(append_mutex_, std::try_to_lock);
+  if (!lock && patience.count() > 0) {
+    (void)lock.try_lock_for(patience);
+  }
+  if (!lock) {
+    return false;
+  }
+  append_locked(records, results);
+  return true;
+}
+
+void Log::append_locked(std::span<tenon_record> records,
+                        std::span<tenon_append_result> results) noexcept {
   for (tenon_append_result& r : results) {
     r = {};
     r.status = static_cast<tenon_status>(Errc::kClosed);
   }
-  const std::scoped_lock lock(append_mutex_);
   if (!writable()) {
     return;
   }

@@ -12,6 +12,7 @@
 #include "tenon/host/plugin_registry.h"
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -75,6 +76,10 @@ class Log final : public host::StorageEvents {
   /// The append sequence. Stamps store times and, for the schedule topic, delivery times. Every
   /// result has a status afterwards. Thread: any; blocks while others append. Does not allocate.
   void append(std::span<tenon_record> records, std::span<tenon_append_result> results) noexcept;
+  /// The same, but gives up if others have the lock for `patience`. @return false: nothing happened
+  bool try_append(std::span<tenon_record> records,
+                  std::span<tenon_append_result> results,
+                  std::chrono::microseconds patience) noexcept;
   /// Whether one append has held the lock for longer than the limit (spec: broker §3.2).
   bool page_cache_busy() const noexcept;
   /// Closed after a fault or a stop: nothing is appended any more.
@@ -113,6 +118,8 @@ class Log final : public host::StorageEvents {
       const DelayLevels& levels,
       std::function<void(std::string_view)> on_fault);
   Result<> recover();
+  void append_locked(std::span<tenon_record> records,
+                     std::span<tenon_append_result> results) noexcept;
 
   const BrokerConfig& config_;
   const Clock& clock_;
@@ -125,7 +132,7 @@ class Log final : public host::StorageEvents {
   host::Interface<tenon_storage> storage_{};
   bool active_ = false;
 
-  std::mutex append_mutex_;
+  std::timed_mutex append_mutex_;
   std::atomic<std::int64_t> append_since_ms_{0};  ///< 0 = nobody appends
   std::atomic<bool> writable_{true};
 };

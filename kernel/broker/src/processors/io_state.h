@@ -4,18 +4,25 @@
 
 #include "services.h"
 #include "util/arena.h"
+#include "util/input_lag.h"
 #include "util/published.h"
 
 #include "tenon/abi/plugin.h"
+#include "tenon/net/connection.h"
 
 #include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace tenon::broker {
 
 /// A send between its checks and its answer.
 struct PendingSend {
-  const proto::CommandView* command = nullptr;
+  std::int32_t opaque = 0;
+  proto::HeaderKind kind = proto::HeaderKind::kJson;
+  bool oneway = false;
   std::int32_t answer_queue_id = 0;
   bool wait_durable = false;
   const Topic* topic = nullptr;  ///< of the record, which may be the retry, DLQ or delay topic
@@ -26,6 +33,28 @@ struct SendBatch {
   std::vector<tenon_record> records{};
   std::vector<tenon_append_result> results{};
   Arena arena{};
+
+  void clear() {
+    constexpr std::size_t kKept = 4096;  ///< records whose memory stays with the thread
+    pending.clear();
+    records.clear();
+    if (records.capacity() > kKept) {
+      records.shrink_to_fit();
+      results.clear();
+      results.shrink_to_fit();
+    }
+    arena.reset();
+  }
+};
+
+/// Sends that wait for the append lock, with all that their records point to.
+struct WaitingSends {
+  net::ConnectionPtr connection{};
+  net::BufferRef keep{};
+  std::shared_ptr<const TopicMap> topics{};
+  std::uint64_t since_ns = 0;
+  std::size_t bytes = 0;
+  SendBatch batch{};
 };
 
 /// Thread: its I/O thread.
@@ -34,6 +63,7 @@ struct IoState {
       : topics(services.topics.published()),
         groups(services.groups.published()),
         stats(services.stats.add_thread()),
+        lag(services.config.wait_in_send_queue_ms),
         random(seed | 1) {}
 
   /// At the start of a batch, with nothing pending.
@@ -58,6 +88,14 @@ struct IoState {
   Cached<GroupMap> groups;
   ThreadStats& stats;
   SendBatch batch{};
+  std::deque<WaitingSends> waiting{};
+  bool retry_armed = false;
+  net::IoThread* thread = nullptr;  ///< once requests came
+  InputLag lag;
+  std::int64_t late_ms = 0;       ///< age of the sends of this read, if they are to be refused
+  std::size_t late_count = 0;     ///< requests of this read
+  std::uint64_t late_log_ns = 0;  ///< not logged before
+  std::string late_remark{};      ///< of this read, once needed
   std::uint64_t random;
 };
 

@@ -35,6 +35,7 @@ Result<> parse_pull_header(const proto::CommandView& c, PullHeader& out) {
   TENON_TRY(out.sub_version, need_long(c, "subVersion"));
   out.subscription = c.field("subscription").value_or("");
   out.expression_type = c.field("expressionType").value_or("");
+  out.max_bytes = std::max(c.field_int("maxMsgBytes").value_or(0), 0);
   return ok();
 }
 
@@ -176,7 +177,12 @@ void PullProcessor::handle(IoState& io, const Request& request) {
   const tenon_queue queue =
       s_.log.queue_of(*checked.topic, static_cast<std::uint32_t>(header.queue_id));
   PullResult result;
-  s_.pulls.read({queue, header.offset, header.max_count, checked.filter.get(), false}, result);
+  s_.pulls.read({.queue = queue,
+                 .offset = header.offset,
+                 .max_count = header.max_count,
+                 .max_bytes = header.max_bytes,
+                 .filter = checked.filter.get()},
+                result);
   if ((header.sys_flag & PullHeader::kCommit) != 0) {
     // Trap: also when the pull is parked, and whatever the status (broker §8.6).
     s_.offsets.commit(header.group, header.topic, header.queue_id, header.commit_offset);
@@ -218,6 +224,7 @@ void PullProcessor::park(const Request& request,
   pull->asked_offset = header.offset;
   pull->offset = header.offset;
   pull->max_count = header.max_count;
+  pull->max_bytes = header.max_bytes;
   pull->sys_flag = header.sys_flag;
   pull->expression = header.subscription;
   pull->expression_type = header.expression_type;
@@ -279,6 +286,7 @@ void PullProcessor::rerun(IoState& io, const ParkedPtr& pull) {
   header.queue_id = pull->queue_id;
   header.offset = pull->offset;
   header.max_count = pull->max_count;
+  header.max_bytes = pull->max_bytes;
   header.sys_flag = pull->sys_flag;
   header.subscription = pull->expression;
   header.expression_type = pull->expression_type;
@@ -291,7 +299,12 @@ void PullProcessor::rerun(IoState& io, const ParkedPtr& pull) {
   const tenon_queue queue =
       s_.log.queue_of(*checked.topic, static_cast<std::uint32_t>(header.queue_id));
   PullResult result;
-  s_.pulls.read({queue, header.offset, header.max_count, checked.filter.get(), false}, result);
+  s_.pulls.read({.queue = queue,
+                 .offset = header.offset,
+                 .max_count = header.max_count,
+                 .max_bytes = header.max_bytes,
+                 .filter = checked.filter.get()},
+                result);
   if (result.need_worker) {
     to_worker(caller, header, checked, queue);
     return;
@@ -346,33 +359,34 @@ void PullProcessor::to_worker(const Caller& caller,
                               const Checked& checked,
                               tenon_queue queue) {
   const std::uint64_t since_ns = s_.clock.mono_ns();
-  const bool taken =
-      s_.workers.post(Workers::Lane::kPull,
-                      [this,
-                       connection = caller.connection,
-                       opaque = caller.opaque,
-                       kind = caller.kind,
-                       offset = header.offset,
-                       max_count = header.max_count,
-                       filter = checked.filter,
-                       group = checked.group,
-                       queue,
-                       since_ns] {
-                        const Caller later{connection, opaque, kind, false};
-                        const auto waited_ms =
-                            static_cast<std::int64_t>((s_.clock.mono_ns() - since_ns) / 1'000'000);
-                        if (waited_ms >= s_.config.wait_in_pull_queue_ms) {
-                          answer_error(later,
-                                       Code::kSystemBusy,
-                                       fmt::format(remark::kTimeoutCleanQueue,
-                                                   waited_ms,
-                                                   s_.workers.queued(Workers::Lane::kPull)));
-                          return;
-                        }
-                        PullResult result;
-                        s_.pulls.read({queue, offset, max_count, filter.get(), true}, result);
-                        answer(later, *group, result, offset);
-                      });
+  const bool taken = s_.workers.post(
+      Workers::Lane::kPull,
+      [this,
+       connection = caller.connection,
+       opaque = caller.opaque,
+       kind = caller.kind,
+       offset = header.offset,
+       max_count = header.max_count,
+       max_bytes = header.max_bytes,
+       filter = checked.filter,
+       group = checked.group,
+       queue,
+       since_ns] {
+        const Caller later{connection, opaque, kind, false};
+        const auto waited_ms =
+            static_cast<std::int64_t>((s_.clock.mono_ns() - since_ns) / 1'000'000);
+        if (waited_ms >= s_.config.wait_in_pull_queue_ms) {
+          answer_error(
+              later,
+              Code::kSystemBusy,
+              fmt::format(
+                  remark::kTimeoutCleanQueue, waited_ms, s_.workers.queued(Workers::Lane::kPull)));
+          return;
+        }
+        PullResult result;
+        s_.pulls.read({queue, offset, max_count, max_bytes, filter.get(), true}, result);
+        answer(later, *group, result, offset);
+      });
   if (!taken) {
     answer_error(caller, Code::kSystemBusy, remark::kOverload);
   }

@@ -28,6 +28,7 @@ struct PullHeader {
   std::string_view subscription{};
   std::int64_t sub_version = 0;
   std::string_view expression_type{};
+  std::int32_t max_bytes = 0;  ///< of 5.x clients; 0 = no bound of their own
 
   static constexpr std::int32_t kCommit = 1;
   static constexpr std::int32_t kSuspend = 2;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <exception>
 #include <utility>
 
@@ -14,6 +15,8 @@ namespace {
 
 using C = proto::RequestCode;
 using Code = proto::ResponseCode;
+
+constexpr std::uint64_t kLateLogNs = 60'000'000'000u;
 
 bool is_send(std::int32_t code) noexcept {
   return code == C::kSendMessageV2 || code == C::kSendMessage || code == C::kSendBatchMessage;
@@ -81,6 +84,8 @@ void Router::on_commands(const net::ConnectionPtr& connection,
                          bool pulls_served) {
   IoState& io = state_of(connection->io_thread());
   io.refresh();
+  io.thread = &connection->io_thread();
+  measure_lag(io, commands.size());
   for (const proto::CommandView& command : commands) {
     if (command.is_response()) {
       s_.calls.on_response(connection, command, keep);
@@ -88,12 +93,44 @@ void Router::on_commands(const net::ConnectionPtr& connection,
     }
     const Request request{connection, command, keep};
     if (!is_send(command.code) && !io.batch.records.empty()) {
-      sends_.flush(io, connection);  // keeps the order of a client's own requests
+      sends_.flush(io, connection, keep);  // keeps the order of a client's own requests
       io.refresh();
     }
     one(io, request, pulls_served);
   }
-  sends_.flush(io, connection);
+  sends_.flush(io, connection, keep);
+}
+
+/// Finds out whether the sends of this read waited too long before it.
+void Router::measure_lag(IoState& io, std::size_t requests) {
+  if (!s_.config.fast_failure) {
+    return;
+  }
+  const std::uint64_t now_ns = s_.clock.mono_ns();
+  if (io.lag.input(now_ns)) {
+    arm_mark(io);
+  }
+  const std::int64_t before_ms = io.late_ms;
+  io.late_ms = io.lag.refused_age_ms(now_ns);
+  if (io.late_ms != 0) {
+    io.late_count = requests;
+    io.late_remark.clear();
+    if (before_ms == 0 && now_ns >= io.late_log_ns) {
+      io.late_log_ns = now_ns + kLateLogNs;
+      log_warn("broker",
+               "more sends than can be stored, some are refused waited_ms={} io_thread={}",
+               io.late_ms,
+               io.thread->index());
+    }
+  }
+}
+
+void Router::arm_mark(IoState& io) {
+  io.thread->after(std::chrono::milliseconds(InputLag::kMarkMs), [this, &io] {
+    if (io.lag.mark(s_.clock.mono_ns())) {
+      arm_mark(io);
+    }
+  });
 }
 
 void Router::one(IoState& io, const Request& request, bool pulls_served) {
@@ -154,7 +191,7 @@ void Router::send_again(const std::shared_ptr<const HeldRequest>& held, int atte
     io.refresh();
     const Request request = held->view();
     sends_.add(io, request, attempt);
-    sends_.flush(io, held->connection);
+    sends_.flush(io, held->connection, held->keep);
     if (held->connection->is_open()) {
       held->connection->flush();
     }

@@ -31,9 +31,13 @@ class Router {
                    bool pulls_served);
   void on_close(const net::ConnectionPtr& connection);
   PullProcessor& pulls() noexcept { return pulls_; }
+  /// Sends that wait for the log. Thread: any.
+  std::size_t waiting_sends() const noexcept { return sends_.waiting(); }
 
  private:
   IoState& state_of(net::IoThread& thread) { return *states_[thread.index()]; }
+  void measure_lag(IoState& io, std::size_t requests);
+  void arm_mark(IoState& io);
   void one(IoState& io, const Request& request, bool pulls_served);
   void other(const Request& request, bool pulls_served);
   void to_worker(const HandlerEntry& entry, const Request& request);

@@ -56,10 +56,14 @@ void SendProcessor::fail(const Request& request, std::string_view remark) const 
 }
 
 void SendProcessor::add(IoState& io, const Request& request, int attempt) {
+  if (refuse_late(io, request)) {
+    return;
+  }
   if (s_.log.page_cache_busy()) {
-    write_reply(request.connection->out(),
-                request.command,
-                Reply::error(Code::kSystemBusy, std::string(remark::kRejectRequest)));
+    // Trap: this one is answered even if the request was one-way (broker §3.2).
+    proto::FrameWriter(request.connection->out(),
+                       answer_head(request.command, Code::kSystemBusy, remark::kRejectRequest))
+        .finish();
     return;
   }
   SendHeader header;
@@ -281,7 +285,12 @@ void SendProcessor::push(IoState& io,
                 Reply::error(Code::kSystemBusy, std::string(remark::kOverload)));
     return;
   }
-  io.batch.pending.push_back({&request.command, target.answer_queue_id, durable, target.topic});
+  io.batch.pending.push_back({request.command.opaque,
+                              request.command.kind,
+                              request.command.is_oneway(),
+                              target.answer_queue_id,
+                              durable,
+                              target.topic});
   io.batch.records.push_back(record);
   if (durable) {
     io.batch.records.back().flags |= TENON_RECORD_WANT_DURABLE;

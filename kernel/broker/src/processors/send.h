@@ -7,9 +7,12 @@
 #include "processors/send_header.h"
 #include "services.h"
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -33,8 +36,11 @@ class SendProcessor {
   /// Checks one send and adds it to the batch, or answers it at once into connection.out().
   /// @param attempt  how many topics were created for it before; the second one may be its DLQ. Thread: I/O.
   void add(IoState& io, const Request& request, int attempt);
-  /// Appends what was added and answers it. The views of the requests must still live. Thread: I/O.
-  void flush(IoState& io, const net::ConnectionPtr& connection);
+  /// Appends what was added and answers it, or lets it wait if the log is locked for long. The views
+  /// of the requests must still live, in `keep`. Thread: I/O.
+  void flush(IoState& io, const net::ConnectionPtr& connection, const net::BufferRef& keep);
+  /// Sends that wait for the log. Thread: any.
+  std::size_t waiting() const noexcept { return waiting_count_.load(std::memory_order_relaxed); }
 
  private:
   /// Where a send goes after the checks.
@@ -70,6 +76,19 @@ class SendProcessor {
   void create_topic_then_again(const Request& request, const SendHeader& header, int attempt);
   void create_dlq_then_again(const Request& request, std::string topic, int attempt);
 
+  // send_wait.cpp
+  bool refuse_late(IoState& io, const Request& request) const;
+  void wait(IoState& io, const net::ConnectionPtr& connection, const net::BufferRef& keep);
+  void arm_retry(IoState& io, net::IoThread& thread);
+  void try_waiting(IoState& io);
+  void clean_waiting(IoState& io);
+  void leave(IoState& io);
+  /// Answers 2 with the remark.
+  void refuse(const net::ConnectionPtr& connection,
+              std::span<const PendingSend> sends,
+              std::string_view remark) const;
+
+  void answer_batch(IoState& io, const net::ConnectionPtr& connection, SendBatch& batch);
   /// Where Java's handler throws: code 1 without the fields of a send answer.
   void fail(const Request& request, std::string_view remark) const;
   void refuse(const Request& request, std::int32_t code, std::string_view remark) const;
@@ -93,6 +112,8 @@ class SendProcessor {
   const Services& s_;
   Again again_;
   tenon_addr store_host_{};
+  std::atomic<std::size_t> waiting_count_{0};
+  std::atomic<std::size_t> waiting_bytes_{0};
 };
 
 tenon_addr to_abi(const proto::HostAddr& host) noexcept;

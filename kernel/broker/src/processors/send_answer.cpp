@@ -16,8 +16,6 @@ namespace {
 
 using Code = proto::ResponseCode;
 
-constexpr std::size_t kScratchKept = 4096;  ///< records whose memory stays with the thread
-
 }  // namespace
 
 PutFailure put_failure(tenon_status status, const Services& services) {
@@ -45,16 +43,11 @@ PutFailure put_failure(tenon_status status, const Services& services) {
   }
 }
 
-void SendProcessor::flush(IoState& io, const net::ConnectionPtr& connection) {
-  SendBatch& batch = io.batch;
+/// Answers what was appended, results in the batch.
+void SendProcessor::answer_batch(IoState& io,
+                                 const net::ConnectionPtr& connection,
+                                 SendBatch& batch) {
   const std::size_t n = batch.records.size();
-  if (n == 0) {
-    batch.arena.reset();
-    return;
-  }
-  batch.results.resize(n);
-  s_.log.append(batch.records, batch.results);
-
   std::uint64_t flush_upto = 0;
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
@@ -83,21 +76,13 @@ void SendProcessor::flush(IoState& io, const net::ConnectionPtr& connection) {
   if (flush_upto != 0) {
     s_.log.request_flush(flush_upto);
   }
-  batch.pending.clear();
-  batch.records.clear();
-  if (batch.records.capacity() > kScratchKept) {
-    batch.records.shrink_to_fit();
-    batch.results.clear();
-    batch.results.shrink_to_fit();
-  }
-  batch.arena.reset();
 }
 
 void SendProcessor::answer_put(const net::ConnectionPtr& connection,
                                const PendingSend& send,
                                const tenon_record& record,
                                const tenon_append_result& result) {
-  if (send.command->is_oneway()) {
+  if (send.oneway) {
     return;
   }
   const proto::HostAddr& host = s_.advertised.store_host;
@@ -119,8 +104,8 @@ void SendProcessor::answer_put(const net::ConnectionPtr& connection,
     return;
   }
   SendAnswer answer;
-  answer.opaque = send.command->opaque;
-  answer.kind = send.command->kind;
+  answer.opaque = send.opaque;
+  answer.kind = send.kind;
   answer.queue_id = send.answer_queue_id;
   answer.queue_offset = result.queue_offset;
   write_answer(connection->out(), answer, message_id, Code::kSuccess);
@@ -132,8 +117,8 @@ void SendProcessor::answer_when_durable(const net::ConnectionPtr& connection,
                                         std::string_view message_id,
                                         std::int64_t queue_offset) {
   SendAnswer answer;
-  answer.opaque = send.command->opaque;
-  answer.kind = send.command->kind;
+  answer.opaque = send.opaque;
+  answer.kind = send.kind;
   answer.queue_id = send.answer_queue_id;
   answer.queue_offset = queue_offset;
   answer.message_id = message_id;
@@ -170,12 +155,17 @@ void SendProcessor::write_answer(std::string& out,
 void SendProcessor::answer_failed(const net::ConnectionPtr& connection,
                                   const PendingSend& send,
                                   tenon_status status) const {
-  if (send.command->is_oneway()) {
+  if (send.oneway) {
     return;
   }
   const PutFailure failure = put_failure(status, s_);
-  proto::FrameWriter writer(connection->out(),
-                            answer_head(*send.command, failure.code, failure.remark));
+  proto::FrameWriter::Head head;
+  head.code = failure.code;
+  head.opaque = send.opaque;
+  head.flag = proto::kFlagResponse;
+  head.kind = send.kind;
+  head.remark = failure.remark;
+  proto::FrameWriter writer(connection->out(), head);
   writer.field("MSG_REGION", s_.config.region_id);
   writer.field_bool("TRACE_ON", s_.config.trace_on);
   writer.finish();

@@ -35,6 +35,7 @@ struct ParkedPull {
   std::int64_t asked_offset = 0;  ///< of the request
   std::int64_t offset = 0;        ///< moves over arrivals that do not match
   std::int32_t max_count = 0;
+  std::int32_t max_bytes = 0;
   std::int32_t sys_flag = 0;
   std::string expression{};  ///< of the request, if it brought one
   std::string expression_type{};

@@ -276,7 +276,10 @@ bool PullEngine::take(const PullRead& request, Scan& scan, std::size_t i) const 
   if (count > 0) {
     const bool cold = scan.end > entry.phys && scan.end - entry.phys > memory_bytes_;
     const std::size_t count_max = cold ? config_.pull_count_disk : config_.pull_count_memory;
-    const std::size_t bytes_max = cold ? config_.pull_bytes_disk : config_.pull_bytes_memory;
+    std::size_t bytes_max = cold ? config_.pull_bytes_disk : config_.pull_bytes_memory;
+    if (request.max_bytes > 0) {
+      bytes_max = std::min(bytes_max, static_cast<std::size_t>(request.max_bytes));
+    }
     if (static_cast<std::int64_t>(count) >= request.max_count || count >= count_max ||
         scan.bytes + entry.bytes > bytes_max) {
       scan.full = true;

@@ -34,6 +34,7 @@ struct PullRead {
   tenon_queue queue = 0;
   std::int64_t offset = 0;
   std::int32_t max_count = 0;
+  std::int32_t max_bytes = 0;      ///< the client's own bound; 0 = none
   const Filter* filter = nullptr;  ///< null = everything
   bool may_block = false;          ///< true on worker threads: may read from the disk
 };

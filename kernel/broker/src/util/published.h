@@ -53,6 +53,8 @@ class Cached {
   }
   /// Valid until the next refresh().
   const T& current() const noexcept { return *value_; }
+  /// Keeps what current() is now.
+  std::shared_ptr<const T> hold() const noexcept { return value_; }
 
  private:
   const Published<T>* source_;

@@ -25,6 +25,7 @@ void check_offsets(const proto::Command& r, std::int64_t next, std::int64_t min,
 
 TEST_SUITE("broker/pull") {
   TEST_CASE("statuses, codes and offsets of a queue") {
+    // broker §23.30
     TestBroker b;
     Client c(b.port());
     REQUIRE(c.call(send_command({})).code == 0);
@@ -163,6 +164,7 @@ TEST_SUITE("broker/pull") {
   }
 
   TEST_CASE("the tag filter goes by hash, as clients expect") {
+    // broker §23.33
     TestBroker b;
     Client c(b.port());
     for (const char* tag : {"Aa", "BB", "Cc"}) {
@@ -181,6 +183,7 @@ TEST_SUITE("broker/pull") {
   }
 
   TEST_CASE("a pull looks at 800 entries and says where to go on") {
+    // broker §23.31
     TestBroker b;
     Client c(b.port());
     REQUIRE(c.call(send_command({})).code == 0);
@@ -199,6 +202,7 @@ TEST_SUITE("broker/pull") {
   }
 
   TEST_CASE("a batch is full at 32 messages or 256 KiB, but one message always fits") {
+    // broker §23.32
     TestBroker b;
     Client c(b.port());
     for (int i = 0; i < 40; ++i) {
@@ -217,6 +221,7 @@ TEST_SUITE("broker/pull") {
   }
 
   TEST_CASE("cold data come in batches of eight") {
+    // broker §23.32
     BrokerConfig config = test_config("");
     config.memory_bytes = 100 * 1000;  // 40 % of that: 40 000 bytes behind the end is cold
     TestBroker b(config);
@@ -229,6 +234,7 @@ TEST_SUITE("broker/pull") {
   }
 
   TEST_CASE("a parked pull is answered by an arrival of its queue only") {
+    // broker §23.29
     TestBroker b;
     Client consumer(b.port());
     Client producer(b.port());
@@ -265,6 +271,7 @@ TEST_SUITE("broker/pull") {
   }
 
   TEST_CASE("a parked pull ends with its time: 19, or 20 past entries that did not match") {
+    // broker §23.29
     TestBroker b;
     Client consumer(b.port());
     Client producer(b.port());
@@ -283,6 +290,7 @@ TEST_SUITE("broker/pull") {
   }
 
   TEST_CASE("the commit in a pull is stored even if the pull is parked, also backwards") {
+    // broker §23.34
     TestBroker b;
     Client c(b.port());
     REQUIRE(c.call(send_command({})).code == 0);
@@ -295,6 +303,50 @@ TEST_SUITE("broker/pull") {
     CHECK(long_field(c.call(query), "offset") == 4);
     c.call(pull_command({.queue_id = 99, .sys_flag = 5, .commit = 1}));  // a check fails
     CHECK(long_field(c.call(query), "offset") == 4);
+  }
+
+  TEST_CASE("without heartbeat only a pull that brings its subscription is served") {
+    // broker §23.27
+    TestBroker b;
+    Client c(b.port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    const auto without = c.call(pull_command({.group = "Fresh", .sys_flag = 2}));
+    CHECK(without.code == 24);
+    CHECK(without.remark.find("the consumer's group info not exist") == 0);
+    CHECK(c.call(pull_command({.group = "Fresh", .sys_flag = 4})).code == 0);
+    // Trap: the class filter bit means nothing any more (broker §8.1).
+    CHECK(c.call(pull_command({.group = "Fresh", .sys_flag = 4 | 8})).code == 0);
+  }
+
+  TEST_CASE("a pull with a newer subscription than the heartbeat waits for the next heartbeat") {
+    // broker §23.28
+    TestBroker b;
+    Client c(b.port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    REQUIRE(c.call(heartbeat_command(consumer_beat("id", "CG", "T", "*", 5))).code == 0);
+    const auto early = c.call(pull_command({.sys_flag = 0, .sub_version = 6}));
+    CHECK(early.code == 25);
+    CHECK(early.remark == "the consumer's subscription not latest");
+    CHECK(early.fields.empty());
+    REQUIRE(c.call(heartbeat_command(consumer_beat("id", "CG", "T", "*", 6))).code == 0);
+    CHECK(c.call(pull_command({.sys_flag = 0, .sub_version = 6})).code == 0);
+  }
+
+  TEST_CASE("headers of 5.x clients: other fields are ignored, maxMsgBytes bounds the answer") {
+    TestBroker b;
+    Client c(b.port());
+    for (int i = 0; i < 5; ++i) {
+      REQUIRE(c.call(send_command({.body = std::string(1'000, 'x')})).code == 0);
+    }
+    auto pull = pull_command({});
+    pull.set("bname", "broker-t").set("requestSource", "1").set("proxyFrowardClientId", "p");
+    pull.set("lo", "false").set("ns", "").set("nsd", "false");
+    CHECK(messages_of(c.call(pull)).size() == 5);
+    pull.set("maxMsgBytes", std::int64_t{3'500});
+    CHECK(messages_of(c.call(pull)).size() == 3);
+    auto small = pull_command({});
+    small.set("maxMsgBytes", std::int64_t{1});  // one message always fits
+    CHECK(messages_of(c.call(small)).size() == 1);
   }
 
   TEST_CASE("pulls of a lite consumer are the same request") {

@@ -37,6 +37,11 @@ TEST_SUITE("broker/send") {
     const auto topic = c.call(get);
     CHECK(topic.body.find("\"readQueueNums\":4") != std::string::npos);
     CHECK(topic.body.find("\"perm\":6") != std::string::npos);
+    get.fields.clear();
+    get.set("topic", "TBW102");
+    const auto standard = c.call(get);
+    CHECK(standard.body.find("\"readQueueNums\":8") != std::string::npos);
+    CHECK(standard.body.find("\"perm\":7") != std::string::npos);
     // The topic is on the disk before the send is acknowledged.
     CHECK(read_text(b.folder()->path() / "config/topics.json").find("NewTopic") !=
           std::string::npos);
@@ -64,6 +69,7 @@ TEST_SUITE("broker/send") {
   }
 
   TEST_CASE("queue -1 is chosen by the broker and told") {
+    // broker §23.13
     TestBroker b;
     Client c(b.port());
     for (int i = 0; i < 20; ++i) {
@@ -75,6 +81,7 @@ TEST_SUITE("broker/send") {
   }
 
   TEST_CASE("checks in Java's order, codes and remarks") {
+    // broker §23.13 to §23.16
     TestBroker b;
     Client c(b.port());
     const auto refused = [&](const SendSpec& s, std::int32_t code, std::string_view remark) {
@@ -111,6 +118,7 @@ TEST_SUITE("broker/send") {
   }
 
   TEST_CASE("limits of body and properties on both sides") {
+    // broker §23.19
     BrokerConfig config = test_config("");
     config.message_max_bytes = 4096;
     TestBroker b(config);
@@ -132,6 +140,7 @@ TEST_SUITE("broker/send") {
   }
 
   TEST_CASE("automatic creation off: 17, also with TBW102 in the file") {
+    // broker §23.12; the file: meta_test
     BrokerConfig config = test_config("");
     config.auto_create_topic = false;
     TestBroker b(config);
@@ -140,6 +149,7 @@ TEST_SUITE("broker/send") {
   }
 
   TEST_CASE("a retry topic is created even then, with one queue") {
+    // broker §23.15
     BrokerConfig config = test_config("");
     config.auto_create_topic = false;
     TestBroker b(config);
@@ -149,6 +159,7 @@ TEST_SUITE("broker/send") {
   }
 
   TEST_CASE("a retry that was repeated too often lands in the dead letters without delay") {
+    // broker §23.26
     TestBroker b;
     Client c(b.port());
     SendSpec spec{.topic = "%RETRY%g",
@@ -223,6 +234,7 @@ TEST_SUITE("broker/send") {
           text_field(r, "msgId"));
 
     SUBCASE("delayed: refused") {
+      // broker §23.21
       for (auto& [key, value] : batch.fields) {
         value = key == "i" ? std::string(
                                  "DELAY\x01"
@@ -237,6 +249,35 @@ TEST_SUITE("broker/send") {
       batch.body.clear();
       CHECK(c.call(batch).code == 13);
     }
+  }
+
+  TEST_CASE("compressed bodies are stored as they came, with all compression flags") {
+    TestBroker b;
+    Client c(b.port());
+    // 0x1 compressed; 0x100 lz4, 0x200 zstd, 0x300 zlib in the bits above (spec remoting §9.3).
+    const std::int32_t flags[] = {0x1, 0x1 | 0x100, 0x1 | 0x200, 0x1 | 0x300};
+    for (const std::int32_t flag : flags) {
+      REQUIRE(c.call(send_command({.body = "\x78\x9c opaque", .sys_flag = flag})).code == 0);
+    }
+    const auto pulled = c.call(pull_command({}));
+    const auto messages = messages_of(pulled);
+    REQUIRE(messages.size() == 4);
+    for (std::size_t i = 0; i < 4; ++i) {
+      CHECK(messages[i].sys_flag == flags[i]);
+      CHECK(as_text(messages[i].body) == "\x78\x9c opaque");
+    }
+  }
+
+  TEST_CASE("properties of light queues, traces and batches of 5.x are carried untouched") {
+    TestBroker b;
+    Client c(b.port());
+    const std::string properties =
+        "INNER_MULTI_DISPATCH\x01%LMQ%a,%LMQ%b\x02INNER_NUM\x01"
+        "3\x02TRACE_CONTEXT\x01t\x02__SHARDINGKEY\x01k";
+    REQUIRE(c.call(send_command({.properties = properties})).code == 0);
+    const auto pulled = c.call(pull_command({}));
+    REQUIRE(messages_of(pulled).size() == 1);
+    CHECK(messages_of(pulled)[0].properties.starts_with(properties));
   }
 
   TEST_CASE("before its time the broker refuses sends") {

@@ -92,14 +92,21 @@ struct BrokerConfig {
   // Threads, queues, connections.
   std::uint32_t io_threads = 0;      ///< 0 = cores, at most 4; 1..64
   std::uint32_t worker_threads = 2;  ///< of each of: cold reads, queries, administration; 1..64
-  std::uint32_t send_queue_max = 10'000;   ///< [sendThreadPoolQueueCapacity] waiting for flush
-  std::uint32_t reply_queue_max = 10'000;  ///< [replyThreadPoolQueueCapacity] waiting for clients
-  std::uint32_t pull_queue_max = 100'000;  ///< [pullThreadPoolQueueCapacity] cold reads
-  std::uint32_t query_queue_max = 20'000;  ///< [queryThreadPoolQueueCapacity]
-  std::uint32_t admin_queue_max = 10'000;  ///< [adminBrokerThreadPoolQueueCapacity]
+  std::uint32_t send_queue_max = 10'000;  ///< [sendThreadPoolQueueCapacity] waiting for flush
+  std::uint64_t send_queue_bytes_max = 256u * 1024 * 1024;  ///< of sends that wait for the log
+  bool fast_failure = true;                                 ///< [brokerFastFailureEnable]
+  std::int64_t wait_in_send_queue_ms = 200;  ///< [waitTimeMillsInSendQueue] 10..600000
+  std::uint32_t reply_queue_max = 10'000;    ///< [replyThreadPoolQueueCapacity] waiting for clients
+  std::uint32_t pull_queue_max = 100'000;    ///< [pullThreadPoolQueueCapacity] cold reads
+  std::uint32_t query_queue_max = 20'000;    ///< [queryThreadPoolQueueCapacity]
+  std::uint32_t admin_queue_max = 10'000;    ///< [adminBrokerThreadPoolQueueCapacity]
   std::int64_t wait_in_pull_queue_ms = 5'000;  ///< [waitTimeMillsInPullQueue]
   std::int64_t idle_connection_ms = 120'000;   ///< [serverChannelMaxIdleTimeSeconds] 0 = never
   std::uint32_t connection_max = 100'000;      ///< further connections are refused
+  std::uint64_t unsent_pause_bytes = 8u * 1024 * 1024;      ///< a connection with more is not read
+  std::uint64_t unsent_max_bytes = 256u * 1024 * 1024;      ///< a connection with more is closed
+  std::uint64_t unsent_total_bytes = 1024u * 1024 * 1024;   ///< of all; above, 64 KiB each
+  std::uint64_t receive_total_bytes = 1024u * 1024 * 1024;  ///< of all unfinished large requests
   std::uint32_t frame_max_bytes = 16u * 1024 * 1024;  ///< [com.rocketmq.remoting.frameMaxLength]
 };
 

@@ -1,0 +1,60 @@
+// How old the input of one I/O thread may be. A loop takes everything that is ready in turn (a lap),
+// so what it reads now arrived after the lap before last began; a timer that only gets its turn once
+// a lap marks the laps. This is where sends wait when more comes in than can be done: Java has a
+// queue with times instead (BrokerFastFailure, spec: broker §3.3).
+#pragma once
+
+#include <cstdint>
+
+namespace tenon::broker {
+
+/// Thread: its I/O thread.
+class InputLag {
+ public:
+  /// @param limit_ms  age of input from which it is refused
+  explicit InputLag(std::int64_t limit_ms) noexcept
+      : limit_ns_(static_cast<std::uint64_t>(limit_ms) * 1'000'000u) {}
+
+  /// Requests came. @return true if the marks have to be started: call mark() in kMarkMs
+  bool input(std::uint64_t now_ns) noexcept {
+    busy_ = true;
+    if (running_) {
+      return false;
+    }
+    running_ = true;
+    last_ = before_ = earlier_ = now_ns;
+    return true;
+  }
+  /// The timer's turn. @return true if it is to come again in kMarkMs, false after an idle while
+  bool mark(std::uint64_t now_ns) noexcept {
+    earlier_ = before_;
+    before_ = last_;
+    last_ = now_ns;
+    running_ = busy_;
+    busy_ = false;
+    return running_;
+  }
+  /// Age in milliseconds at most of what is read now, 0 unless it is to be refused: the limit is
+  /// passed and the last two laps were long. One pause, however long, refuses nothing.
+  std::int64_t refused_age_ms(std::uint64_t now_ns) const noexcept {
+    const std::uint64_t age = now_ns - before_;
+    const std::uint64_t long_lap = limit_ns_ / kLongLapPart;
+    const bool refused =
+        age >= limit_ns_ && last_ - before_ >= long_lap && before_ - earlier_ >= long_lap;
+    return refused ? static_cast<std::int64_t>(age / 1'000'000u) : 0;
+  }
+
+  static constexpr std::int64_t kMarkMs = 10;
+
+ private:
+  static constexpr std::uint64_t kLongLapPart = 4;
+
+  std::uint64_t limit_ns_;
+  std::uint64_t last_ = 0;     ///< begin of this lap
+  std::uint64_t before_ = 0;   ///< of the one before
+  std::uint64_t earlier_ = 0;  ///< and of the one before that
+  bool running_ = false;
+  bool busy_ = false;
+};
+
+}  // namespace tenon::broker

@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Twice the sends that a broker can take: starts one with a store on disk and offers them, open loop,
+# over many connections. Prints latencies of stored and refused sends, dropped connections, memory.
+#
+#   bash tests/bench/overload.sh [OPTIONS of overload_bench]      needs build/release/bin
+#
+# The broker gets one I/O thread, so that the load has a core of its own on a small machine.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+bin=${TENON_BIN:-$PWD/build/release/bin}
+folder=$(mktemp -d "${TMPDIR:-/tmp}/tenon-overload-XXXXXX")
+broker=
+stop() {
+  if [ -n "$broker" ]; then kill -TERM "$broker" 2>/dev/null && wait "$broker" || true; fi
+  rm -rf "$folder"
+}
+trap stop EXIT
+trap 'exit 130' INT TERM
+port=${PORT:-$(shuf -i 20000-29999 -n 1)}
+cat > "$folder/broker.toml" <<TOML
+[broker]
+name = "overload"
+listen_host = "127.0.0.1"
+port = $port
+fast_port = false
+store_root = "$folder/store"
+[threads]
+io_threads = ${IO_THREADS:-1}
+TOML
+"$bin/tenon-broker" --config "$folder/broker.toml" > "$folder/log" 2>&1 &
+broker=$!
+for _ in $(seq 100); do
+  (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
+  kill -0 "$broker" 2>/dev/null || { cat "$folder/log"; exit 1; }
+  sleep 0.1
+done
+"$bin/overload_bench" "$port" --pid "$broker" "$@"
+grep -i warn "$folder/log" | tail -3 || true

@@ -1,0 +1,279 @@
+// More than can be done: sends that wait for the log or unread, bounds, remarks of BrokerFastFailure
+// (spec: broker §3). The log is blocked by a listener that does not return from an arrival.
+#include "broker_rig.h"
+#include "processors/router.h"
+#include "util/input_lag.h"
+
+#include "tenon/net/connection.h"
+
+#include <doctest/doctest.h>
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+using namespace tenon;
+using namespace tenon::broker;
+using namespace tenon::broker::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Holds the append lock: an append to the topic "Block" stays inside until open().
+class Blocker final : public ArrivalListener {
+ public:
+  explicit Blocker(Rig& rig)
+      : rig_(rig) {
+    rig.log->add(*this);
+    REQUIRE(rig.log->activate().has_value());
+  }
+  ~Blocker() override { open(); }
+
+  void close() {
+    appender_ = std::thread([this] {
+      tenon_record record{};
+      record.topic = host::abi_str("Block");
+      record.count = 1;
+      record.body = {reinterpret_cast<const std::uint8_t*>("x"), 1};
+      tenon_append_result result{};
+      rig_.log->append({&record, 1}, {&result, 1});
+    });
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return inside_; });
+  }
+  void open() {
+    {
+      const std::scoped_lock lock(mutex_);
+      opened_ = true;
+    }
+    changed_.notify_all();
+    if (appender_.joinable()) {
+      appender_.join();
+    }
+  }
+  void arrived(const tenon_arrival& arrival) noexcept override {
+    if (host::text(arrival.topic) == "Block") {
+      std::unique_lock lock(mutex_);
+      inside_ = true;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return opened_; });
+    }
+  }
+
+ private:
+  Rig& rig_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool inside_ = false;
+  bool opened_ = false;
+  std::thread appender_;
+};
+
+/// A port in front of a router whose log can be blocked.
+struct Node {
+  explicit Node(const BrokerConfig& config, bool durable_events = true)
+      : rig(config, durable_events),
+        blocker(rig),
+        router(rig.services, *rig.pool) {
+    REQUIRE(rig.topics.create_for_send("T", "TBW102", 4, 0) != nullptr);
+    handler.serve(router);
+    net::Server::Options options;
+    options.host = "127.0.0.1";
+    server = net::Server::listen(*rig.pool, options, handler).value();
+  }
+  ~Node() {
+    blocker.open();
+    server->stop();
+    rig.workers.stop();
+    rig.pool->stop();
+  }
+
+  Rig rig;
+  Blocker blocker;
+  Router router;
+  PortHandler handler{true};
+  std::unique_ptr<net::Server> server{};
+};
+
+/// Nothing is refused for its age within the time of a test.
+BrokerConfig patient() {
+  BrokerConfig config = test_config("");
+  config.wait_in_send_queue_ms = 600'000;
+  config.page_cache_busy_ms = 60'000;
+  return config;
+}
+
+}  // namespace
+
+TEST_SUITE("broker/overload") {
+  TEST_CASE("a send that waited 200 ms is refused; heartbeats and pulls go on meanwhile") {
+    // broker §23.8, §23.10
+    BrokerConfig config = test_config("");
+    config.page_cache_busy_ms = 60'000;
+    Node node(config);
+    Client c(node.server->port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    node.blocker.close();
+    const auto begin = std::chrono::steady_clock::now();
+    const auto send = c.send(send_command({.body = "late"}));
+    CHECK(c.call(heartbeat_command(consumer_beat("id", "CG", "T"))).code == 0);
+    const auto pulled = c.call(pull_command({}));
+    CHECK(messages_of(pulled).size() == 1);
+    const auto refused = c.receive(send);
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    CHECK(refused.code == 2);
+    CHECK(refused.remark.find("[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
+                              "period in queue: 2") == 0);
+    CHECK(refused.remark.find("ms, size of queue: 1") != std::string::npos);
+    CHECK(waited >= 200ms);
+    node.blocker.open();
+    // It was not executed.
+    CHECK(long_field(c.call(send_command({})), "queueOffset") == 1);
+  }
+
+  TEST_CASE(
+      "a full send queue refuses, a one-way send is dropped; what waited is stored in order") {
+    // broker §23.9
+    BrokerConfig config = patient();
+    config.send_queue_max = 2;
+    Node node(config);
+    Client c(node.server->port());
+    node.blocker.close();
+    const auto first = c.send(send_command({.body = "1"}));
+    const auto second = c.send(send_command({.body = "2"}));
+    const auto third = c.call(send_command({.body = "3"}));
+    CHECK(third.code == 2);
+    CHECK(third.remark == "[OVERLOAD]system busy, start flow control for a while");
+    auto oneway = send_command({.body = "4"});
+    oneway.flag = proto::kFlagOneway;
+    const auto dropped = c.send(oneway);
+    CHECK_FALSE(c.try_receive(dropped, 30ms).has_value());
+    CHECK_FALSE(c.try_receive(first, 1ms).has_value());
+    node.blocker.open();
+    CHECK(long_field(c.receive(first), "queueOffset") == 0);
+    CHECK(long_field(c.receive(second), "queueOffset") == 1);
+    CHECK(long_field(c.call(send_command({.body = "5"})), "queueOffset") == 2);
+    CHECK(node.router.waiting_sends() == 0);
+  }
+
+  TEST_CASE("a flush that stalls: 10 with all ids, and stored; WAIT=false is not kept waiting") {
+    // broker §23.18
+    BrokerConfig config = patient();
+    config.sync_flush = true;
+    config.send_queue_max = 2;
+    Node node(config, false);
+    Client c(node.server->port());
+    const auto first = c.send(send_command({.body = "slow"}));
+    const auto quick = c.call(send_command({.properties = "WAIT\x01"
+                                                          "false"}));
+    CHECK(quick.code == 0);
+    CHECK(long_field(quick, "queueOffset") == 1);
+    CHECK_FALSE(c.try_receive(first, 20ms).has_value());
+    const auto second = c.send(send_command({}));
+    const auto full = c.call(send_command({}));  // two wait for the disk already
+    CHECK(full.code == 2);
+    CHECK(full.remark == "[OVERLOAD]system busy, start flow control for a while");
+    node.rig.flush_waiters.expire_all();  // as after sync_flush_timeout_ms
+    const auto answer = c.receive(first);
+    CHECK(answer.code == 10);
+    CHECK(text_field(answer, "msgId").size() == 32);
+    CHECK(long_field(answer, "queueId") == 0);
+    CHECK(long_field(answer, "queueOffset") == 0);
+    CHECK(c.receive(second).code == 10);
+    const auto pulled = c.call(pull_command({}));
+    CHECK(messages_of(pulled).size() == 3);
+  }
+
+  TEST_CASE("the memory of waiting sends is bounded") {
+    BrokerConfig config = patient();
+    config.send_queue_bytes_max = 1 << 20;
+    Node node(config);
+    Client c(node.server->port());
+    node.blocker.close();
+    const auto fits = c.send(send_command({.body = std::string(500'000, 'x')}));
+    CHECK(c.call(send_command({.body = std::string(500'000, 'y')})).code == 2);
+    node.blocker.open();
+    CHECK(c.receive(fits).code == 0);
+  }
+
+  TEST_CASE("while the page cache is busy the queue is emptied and new sends are rejected") {
+    BrokerConfig config = patient();
+    config.page_cache_busy_ms = 50;
+    Node node(config);
+    Client c(node.server->port());
+    node.blocker.close();
+    const auto waiting = c.call(send_command({}));
+    CHECK(waiting.code == 2);
+    CHECK(waiting.remark.find("[PCBUSY_CLEAN_QUEUE]broker busy, start flow control for a while, "
+                              "period in queue: ") == 0);
+    const auto rejected = c.call(send_command({}));
+    CHECK(rejected.code == 2);
+    CHECK(rejected.remark == "[REJECTREQUEST]system busy, start flow control for a while");
+    // Trap: this refusal alone is sent for one-way requests, too (broker §3.2).
+    auto oneway = send_command({});
+    oneway.flag = proto::kFlagOneway;
+    CHECK(c.receive(c.send(oneway)).code == 2);
+    node.blocker.open();
+    CHECK(c.call(send_command({})).code == 0);
+  }
+
+  TEST_CASE("a topic that changes while sends to it wait does not harm them") {
+    Node node(patient());
+    Client c(node.server->port());
+    node.blocker.close();
+    const auto waiting = c.send(send_command({}));
+    REQUIRE(c.call(heartbeat_command(consumer_beat("id", "CG", "T"))).code == 0);
+    proto::TopicConfig config = node.rig.topics.find("T")->config();
+    config.perm = 4;
+    REQUIRE(node.rig.topics.update(config).has_value());
+    REQUIRE(c.call(heartbeat_command(consumer_beat("id", "CG", "T"))).code == 0);
+    node.blocker.open();
+    CHECK(c.receive(waiting).code == 0);
+  }
+
+  TEST_CASE("a connection that ends while its sends wait") {
+    Node node(patient());
+    {
+      Client gone(node.server->port());
+      node.blocker.close();
+      gone.send(send_command({.body = "orphan"}));
+      REQUIRE(gone.call(heartbeat_command(consumer_beat("id", "CG", "T"))).code == 0);
+    }
+    node.blocker.open();
+    Client c(node.server->port());
+    CHECK(long_field(c.call(send_command({})), "queueOffset") == 1);
+  }
+
+  TEST_CASE("input is late after two long laps with too old data, one pause is forgiven") {
+    constexpr std::uint64_t kMs = 1'000'000;
+    InputLag lag(200);
+    std::uint64_t now = 5'000 * kMs;
+    CHECK(lag.input(now));
+    CHECK_FALSE(lag.input(now));
+    CHECK(lag.refused_age_ms(now) == 0);
+    SUBCASE("idle: the marks end, and a pause counts nothing") {
+      CHECK(lag.mark(now += 10 * kMs));
+      CHECK_FALSE(lag.mark(now += 10 * kMs));
+      CHECK(lag.input(now += 60'000 * kMs));
+      CHECK(lag.refused_age_ms(now) == 0);
+    }
+    SUBCASE("one long lap") {
+      CHECK(lag.mark(now += 10 * kMs));
+      lag.input(now += 900 * kMs);
+      CHECK(lag.refused_age_ms(now) == 0);
+    }
+    SUBCASE("lap after lap too long") {
+      CHECK(lag.mark(now += 100 * kMs));
+      lag.input(now);
+      CHECK(lag.mark(now += 150 * kMs));
+      CHECK(lag.refused_age_ms(now) == 0);  // 150 ms: not yet
+      CHECK(lag.refused_age_ms(now + 49 * kMs) == 0);
+      CHECK(lag.refused_age_ms(now + 50 * kMs) == 200);
+      CHECK(lag.refused_age_ms(now + 100 * kMs) == 250);
+      lag.input(now);
+      CHECK(lag.mark(now += 10 * kMs));  // caught up
+      CHECK(lag.refused_age_ms(now) == 0);
+    }
+  }
+}
