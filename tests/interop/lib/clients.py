@@ -1,4 +1,5 @@
 """Building and running the unmodified client libraries."""
+import glob
 import json
 import os
 import shutil
@@ -38,7 +39,7 @@ def _fresh(target, *sources):
 def _java(version):
     _need("java", "javac", "mvn")
     jars, classes = os.path.join(OUT, "client-" + version), os.path.join(OUT, "classes-" + version)
-    sources, pom = [os.path.join(SOURCES, "java", n) for n in ("Scenario.java", "More.java")], os.path.join(SOURCES, "java", "pom.xml")
+    sources, pom = sorted(glob.glob(os.path.join(SOURCES, "java", "*.java"))), os.path.join(SOURCES, "java", "pom.xml")
     if not _fresh(os.path.join(jars, ".complete"), pom):
         _run(["mvn", "-q", "-B", "-f", pom, "dependency:copy-dependencies", "-Drocketmq.version=" + version, "-DoutputDirectory=" + jars], SOURCES)
         open(os.path.join(jars, ".complete"), "w").close()
@@ -50,7 +51,7 @@ def _java(version):
 def _go():
     _need("go")
     folder, program = os.path.join(SOURCES, "go"), os.path.join(OUT, "go-scenario")
-    if not _fresh(program, *(os.path.join(folder, n) for n in ("main.go", "rpc.go", "go.mod"))):
+    if not _fresh(program, *glob.glob(os.path.join(folder, "*.go")), os.path.join(folder, "go.mod")):
         _run(["go", "build", "-o", program, "."], folder, dict(os.environ, GOFLAGS="-mod=readonly"))
     return [program]
 

@@ -258,5 +258,8 @@ func main() {
 	case "reply":
 		os.Exit(reply(o))
 	}
+	if os.Args[1] == "transact" {
+		os.Exit(transact(o))
+	}
 	os.Exit(consume(o))
 }

@@ -28,12 +28,12 @@ import org.apache.rocketmq.common.message.MessageExt;
 public class Scenario {
     private static final PrintStream OUT = new PrintStream(new java.io.FileOutputStream(java.io.FileDescriptor.out), false, StandardCharsets.UTF_8);
 
-    private static synchronized void line(String text) {
+    static synchronized void line(String text) {
         OUT.println(text);
         OUT.flush();
     }
 
-    private static String quote(String s) {
+    static String quote(String s) {
         if (s == null) return "null";
         StringBuilder b = new StringBuilder("\"");
         for (char c : s.toCharArray()) {
@@ -170,14 +170,14 @@ public class Scenario {
         return expect > 0 && got.get() < expect ? 1 : 0;
     }
 
-    private static String one(Map<String, List<String>> opt, String name, String otherwise) { return opt.containsKey(name) ? opt.get(name).get(0) : otherwise; }
+    static String one(Map<String, List<String>> opt, String name, String otherwise) { return opt.containsKey(name) ? opt.get(name).get(0) : otherwise; }
 
     public static void main(String[] args) throws Exception {
         Map<String, List<String>> opt = new HashMap<>();
         for (int i = 1; i + 1 < args.length; i += 2) opt.computeIfAbsent(args[i].replaceFirst("^--", ""), k -> new ArrayList<>()).add(args[i + 1]);
         int code = 1;
         try {
-            code = args[0].equals("produce") ? produce(opt) : consume(opt);
+            code = args[0].equals("transact") ? Transact.run(opt) : args[0].equals("produce") ? produce(opt) : consume(opt);
         } catch (Throwable e) {
             line("{\"error\":" + quote(e.toString()) + "}");
             e.printStackTrace();
