@@ -67,7 +67,8 @@ def decisions(ctx, name):
     wait_committed(cluster, topic, [0, 2], 90)
     run.until("a question about the last one", lambda r: any(l["n"] == 3 for l in checks(r)), 90)
     with remoting.Client(cluster.broker) as c:
-        clusters.wait_for("every decision in the op topic", lambda: len(ops(c)) == 4, 30, 0.2)
+        if cluster.kind == "tenon":  # Java does not let it be read
+            clusters.wait_for("every decision in the op topic", lambda: len(ops(c)) == 4, 30, 0.2)
         at = c.offset(remoting.MAX_OFFSET, HALF, 0)
         time.sleep(2.5)  # two rounds: nothing is left to ask about
         assert c.offset(remoting.MAX_OFFSET, HALF, 0) == at, "a decided transaction is still asked about"
