@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <string>
 
@@ -271,6 +272,36 @@ TEST_SUITE("broker/txn_check") {
     for (int i = 1; i <= 3; ++i) {
       CHECK(property_of(ask(c, b).message(), "TRANSACTION_CHECK_TIMES") == std::to_string(i));
     }
+  }
+
+  TEST_CASE("an outsider's plug-in that asks a file decides otherwise") {
+    auto folder = std::make_shared<TempFolder>();
+    const auto file = folder->path() / "decisions.txt";
+    const std::filesystem::path bin(tenon::test::bin_dir());
+    TxnBroker b(
+        {.check = options({{"file", text_node(file.string())}}),
+         .plugin = (bin.parent_path() / "tests/plugins/org.example.txn-file.tenon.so").string(),
+         .commit_exhausted = true});
+    Client c(b.port());
+    producer_beat(c);
+    const SentHalf left =
+        send_half(c, b, b.clock().wall_ms(), {.body = "left", .uniq_key = "LEFT"});
+    send_half(c, b, b.clock().wall_ms(), {.body = "committed", .uniq_key = "COMMITTED"});
+    const SentHalf dropped =
+        send_half(c, b, b.clock().wall_ms(), {.body = "dropped", .uniq_key = "DROPPED"});
+    send_half(c, b, b.clock().wall_ms(), {.body = "asked", .uniq_key = "ASKED"});
+    write_text(file, "COMMITTED commit\nDROPPED drop\nASKED check\n");
+    b.clock().advance_ms(2'000);  // the stock rules would ask nobody within six seconds
+    CHECK(body_of(need_question(c).message()) == "asked");
+    const auto content = read_all(c, "T", 1);
+    REQUIRE(content.messages.size() == 1);
+    CHECK(body_of(content.messages[0]) == "committed");
+    end(c, dropped, kCommitState);  // too late
+    CHECK(max_offset(c, "T", 1) == 1);
+    producer_beat(c);
+    b.clock().advance_ms(80LL * 3'600'000);  // nor is anything given up by its age
+    end(c, left, kCommitState);
+    CHECK(max_offset(c, "T", 1) == 2);
   }
 
   TEST_CASE("the undecided transactions of a store of RocketMQ 4.9.7 are asked about") {

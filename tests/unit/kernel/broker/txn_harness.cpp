@@ -50,7 +50,7 @@ void TxnBroker::start() {
   PluginSlots slots;
   slots.storage = {"tenon.store.file", &options_};
   const bool given = std::holds_alternative<ConfigNode::Table>(spec.check.value);
-  slots.txn_check = {"tenon.txn.default", given ? &spec.check : nullptr};
+  slots.txn_check = {spec.plugin, given ? &spec.check : nullptr};
   BrokerHooks hooks;
   hooks.clock = clock_.get();
   auto started = Broker::start(config, *registry_, slots, hooks);

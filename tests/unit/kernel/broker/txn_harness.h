@@ -22,7 +22,8 @@ ConfigNode text_node(std::string_view text);
 ConfigNode number_node(std::int64_t number);
 
 struct TxnBrokerSpec {
-  ConfigNode check{};  ///< options of tenon.txn.default
+  ConfigNode check{};  ///< options of the plug-in
+  std::string plugin = "tenon.txn.default";
   std::string store_name = "broker-t";
   std::int64_t op_batch_ms = 0;
   std::uint32_t op_batch_bytes = 4096;
