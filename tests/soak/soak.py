@@ -200,7 +200,7 @@ class Run:
         return audit.replies(out, into)
 
 
-TXN_TOML = ""
+TXN_TOML = '[txn_check]\nplugin = "tenon.txn.default"\noptions = { timeout = "2s", interval = "2s" }\n'
 
 
 def main():
