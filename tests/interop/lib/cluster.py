@@ -121,8 +121,9 @@ class Tenon:
     """`tenon dev`: name server and broker in one process."""
     kind = "tenon"
 
-    def __init__(self, folder, store=None, memory=False):
-        self.folder, self.memory = folder, memory
+    def __init__(self, folder, store=None, memory=False, config=""):
+        """config: text of a broker's configuration file."""
+        self.folder, self.memory, self.config = folder, memory, config
         os.makedirs(folder, exist_ok=True)
         self.store = store or os.path.join(folder, "store")
         self.namesrv_port, self.broker_port = free_port(), free_port((0, -2, 1))
@@ -130,7 +131,13 @@ class Tenon:
         self.process = None
 
     def argv(self):
-        return [os.path.join(BIN, "tenon"), "dev", "--namesrv-port", str(self.namesrv_port), "--broker-port", str(self.broker_port)] + (["--memory"] if self.memory else ["--store", self.store])
+        more = []
+        if self.config:
+            path = os.path.join(self.folder, "broker.toml")
+            with open(path, "w") as f:
+                f.write(self.config)
+            more = ["--config", path]
+        return [os.path.join(BIN, "tenon"), "dev", "--namesrv-port", str(self.namesrv_port), "--broker-port", str(self.broker_port)] + (["--memory"] if self.memory else ["--store", self.store]) + more
 
     def start(self):
         self.process = Process(self.argv(), os.path.join(self.folder, "tenon.log"), lambda: listening(self.namesrv) and listening(self.broker))

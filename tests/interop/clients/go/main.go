@@ -196,6 +196,9 @@ func consume(o options) int {
 	if tag := o.one("tag", "*"); tag != "*" {
 		selector = consumer.MessageSelector{Type: consumer.TAG, Expression: tag}
 	}
+	if sql := o.one("sql", ""); sql != "" {
+		selector = consumer.MessageSelector{Type: consumer.SQL92, Expression: sql}
+	}
 	for _, topic := range o["topic"] {
 		err = c.Subscribe(topic, selector, func(ctx context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 			again := false

@@ -17,6 +17,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
+import org.apache.rocketmq.client.consumer.MessageSelector;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
@@ -143,7 +144,10 @@ public class Scenario {
         consumer.setNamesrvAddr(one(opt, "namesrv", ""));
         consumer.setMqClientApiTimeout(15000);
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
-        for (String topic : opt.get("topic")) consumer.subscribe(topic, one(opt, "tag", "*"));
+        for (String topic : opt.get("topic")) {
+            if (opt.containsKey("sql")) consumer.subscribe(topic, MessageSelector.bySql(one(opt, "sql", "")));
+            else consumer.subscribe(topic, one(opt, "tag", "*"));
+        }
         consumer.registerMessageListener((MessageListenerConcurrently) (ms, x) -> {
             boolean again = false;
             for (MessageExt m : ms) {
