@@ -130,6 +130,19 @@ struct FakeServices {
     }
     host.changed_.notify_all();
   }
+  static void index_bits(void* ctx,
+                         const tenon_arrival* first,
+                         std::size_t stride,
+                         std::size_t n,
+                         std::uint8_t* bits,
+                         std::size_t bits_stride) noexcept {
+    for (std::size_t i = 0; i < n; ++i) {
+      if (of(ctx).index_bits) {
+        of(ctx).index_bits(
+            *TENON_AT(tenon_arrival, first, stride, i), bits + i * bits_stride, bits_stride);
+      }
+    }
+  }
   static tenon_status deliver_time(void*,
                                    std::uint32_t level,
                                    std::int64_t store_ms,
@@ -161,7 +174,7 @@ struct FakeServices {
                                           config_where,
                                           config_dir};
     static const tenon_host_storage storage{
-        sizeof storage, 0, progress, arrivals, nullptr, deliver_time, fault};
+        sizeof storage, 0, progress, arrivals, index_bits, deliver_time, fault};
     const std::string_view id = iid;
     if (id == TENON_HOST_LOG_IID) {
       return &log;
@@ -374,8 +387,17 @@ std::vector<Entry> StoreInstance::entries(std::string_view topic,
       break;
     }
     for (std::size_t i = 0; i < n; ++i) {
-      all.push_back(
-          {from + static_cast<std::int64_t>(i), chunk[i].phys, chunk[i].bytes, chunk[i].tags_code});
+      const tenon_index_entry& e = chunk[i];
+      all.push_back({from + static_cast<std::int64_t>(i),
+                     e.phys,
+                     e.bytes,
+                     e.tags_code,
+                     (e.flags & TENON_EXTENDED) != 0,
+                     e.store_ms,
+                     {reinterpret_cast<const char*>(e.bitmap.ptr), e.bitmap.len}});
+    }
+    if (hold.release != nullptr) {
+      hold.release(hold.owner, hold.id);
     }
     from = next;
   }

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,6 +58,8 @@ class FakeHost {
   /// A fixed time, moved by the test; without it the machine's clock.
   std::atomic<std::int64_t> fixed_wall_ms{0};
   bool record_arrivals = true;
+  /// Fills filter bit maps; without it nothing is known (all bits set).
+  std::function<void(const tenon_arrival&, std::uint8_t*, std::size_t)> index_bits{};
 
   std::vector<Arrival> arrivals() const;
   tenon_progress last_progress() const;
@@ -108,6 +111,9 @@ struct Entry {
   std::uint64_t phys = 0;
   std::uint32_t bytes = 0;
   std::int64_t tags_code = 0;
+  bool extended = false;  ///< the next two are known
+  std::int64_t store_ms = 0;
+  std::string bitmap{};
 };
 
 struct Bounds {

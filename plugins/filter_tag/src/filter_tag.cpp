@@ -4,6 +4,7 @@
 #include "tenon/plugin.hpp"
 #include "tenon/proto/properties.h"
 
+#include <limits>
 #include <string>
 
 namespace {
@@ -85,7 +86,9 @@ struct TagFilter {
     for (std::size_t i = 0; i < n; ++i) {
       // The index holds the sign-extended hash; its low half is compared.
       const auto code = static_cast<std::int32_t>(entries[i].tags_code);
-      verdict[i] = expression.matches(code) ? TENON_MATCH_YES : TENON_MATCH_NO;
+      // No hash is that small: the address of an extension that is lost. It may match.
+      const bool lost = entries[i].tags_code < std::numeric_limits<std::int32_t>::min();
+      verdict[i] = lost || expression.matches(code) ? TENON_MATCH_YES : TENON_MATCH_NO;
     }
   }
 

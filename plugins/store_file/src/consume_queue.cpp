@@ -214,9 +214,30 @@ Result<> ConsumeQueue::cut_units(std::int64_t end) {
     min_.store(end, std::memory_order_release);
   }
   next_ = end;
+  TENON_TRY(settle_ext());
   const std::scoped_lock lock(flush_mutex_);
   flushed_ = std::min(flushed_, cut);
   return erase_tail(true);
+}
+
+Result<> ConsumeQueue::settle_ext() {
+  if (ext_ == nullptr) {
+    return ok();
+  }
+  const auto begin = static_cast<std::int64_t>(files_.first_base() / kUnitBytes);
+  const std::uint8_t* at = nullptr;
+  for (std::int64_t offset = max_offset() - 1; offset >= begin; --offset) {
+    const FilePin pin = pin_unit(offset, at);
+    if (!pin) {
+      break;
+    }
+    const Unit unit = load_unit(at);
+    if (!unit.is_filler()) {
+      // The newest message tells; one without an extension says nothing about it.
+      return is_ext_address(unit.tags_code) ? ext_->settle(unit.tags_code) : ok();
+    }
+  }
+  return max_offset() <= begin ? ext_->clear() : ok();
 }
 
 Result<> ConsumeQueue::erase_tail(bool always) {
@@ -292,6 +313,14 @@ std::uint32_t ConsumeQueue::remove_expired(std::uint64_t log_min) {
     }
     ++removed;
   }
+  const std::uint8_t* at = nullptr;
+  if (ext_ != nullptr && min_offset() < max_offset()) {
+    if (const FilePin pin = pin_unit(min_offset(), at)) {
+      if (const Unit first = load_unit(at); is_ext_address(first.tags_code)) {
+        ext_->remove_expired(first.tags_code);
+      }
+    }
+  }
   return removed;
 }
 
@@ -325,6 +354,9 @@ std::size_t ConsumeQueue::read(std::int64_t offset, Unit* out, std::size_t n) {
 }
 
 Result<> ConsumeQueue::flush(std::uint32_t least_pages) {
+  if (ext_ != nullptr) {
+    TENON_TRY(ext_->flush());
+  }
   const std::uint64_t end = static_cast<std::uint64_t>(max_offset()) * kUnitBytes;
   const std::scoped_lock lock(flush_mutex_);
   if (end <= flushed_ || end / kPageBytes - flushed_ / kPageBytes < least_pages) {

@@ -7,12 +7,14 @@
 // A unit with offset 0 and length 0x7fffffff is filler without a message; all zero is the end.
 #pragma once
 
+#include "consume_queue_ext.h"
 #include "mapped_file.h"
 
 #include "tenon/base/result.h"
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -46,6 +48,14 @@ class ConsumeQueue {
   const std::string& topic() const noexcept { return topic_; }
   std::uint32_t id() const noexcept { return id_; }
   FileSet& files() noexcept { return files_; }
+  /// The extension; null without one.
+  ConsumeQueueExt* ext() const noexcept { return ext_.get(); }
+  /// Gives the queue an extension in that folder. Dispatch role, before use.
+  void extend(std::string folder, std::uint64_t file_bytes) {
+    ext_ = std::make_unique<ConsumeQueueExt>(std::move(folder), file_bytes);
+  }
+  /// Cuts the extension behind what the queue refers to. Dispatch role.
+  Result<> settle_ext();
 
   std::int64_t min_offset() const noexcept { return min_.load(std::memory_order_acquire); }
   std::int64_t max_offset() const noexcept { return max_.load(std::memory_order_acquire); }
@@ -126,6 +136,7 @@ class ConsumeQueue {
   const std::string topic_;
   const std::uint32_t id_;
   FileSet files_;
+  std::unique_ptr<ConsumeQueueExt> ext_{};
 
   std::atomic<std::int64_t> min_{0};
   std::atomic<std::int64_t> max_{0};

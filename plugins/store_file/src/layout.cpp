@@ -139,6 +139,11 @@ Result<> scan_queues(const std::string& root, Layout& layout) {
       queue.id = static_cast<std::uint32_t>(*number);
       TENON_TRY(queue.bases,
                 scan_sequence(id.path().string(), layout.queue_file_bytes, 20, layout.empty_files));
+      TENON_TRY(queue.ext_bases,
+                scan_sequence(ext_folder(root, queue.topic, queue.id),
+                              layout.ext_file_bytes,
+                              1,
+                              layout.empty_files));
       layout.queues.push_back(std::move(queue));
     }
   }
@@ -203,6 +208,10 @@ std::string queue_folder(const std::string& root, std::string_view topic, std::u
   return fmt::format("{}/consumequeue/{}/{}", root, topic, id);
 }
 
+std::string ext_folder(const std::string& root, std::string_view topic, std::uint32_t id) {
+  return fmt::format("{}/consumequeue_ext/{}/{}", root, topic, id);
+}
+
 std::string index_folder(const std::string& root) {
   return root + "/index";
 }
@@ -234,6 +243,7 @@ Result<Layout> scan_layout(const Options& options) {
   };
   settle(layout.log_file_bytes, options.log_file_bytes, "commit log");
   settle(layout.queue_file_bytes, options.queue_file_bytes, "consume queue");
+  settle(layout.ext_file_bytes, options.ext_file_bytes, "consume queue extension");
   return layout;
 }
 

@@ -15,12 +15,14 @@ namespace tenon::store_file {
 struct QueueFolder {
   std::string topic{};
   std::uint32_t id = 0;
-  std::vector<std::uint64_t> bases{};  ///< ascending, without holes
+  std::vector<std::uint64_t> bases{};      ///< ascending, without holes
+  std::vector<std::uint64_t> ext_bases{};  ///< of its extension
 };
 
 struct Layout {
   std::uint64_t log_file_bytes = 0;
   std::uint64_t queue_file_bytes = 0;
+  std::uint64_t ext_file_bytes = 0;
   std::vector<std::uint64_t> log_bases{};
   std::vector<QueueFolder> queues{};
   std::vector<std::string> index_names{};  ///< ascending
@@ -33,6 +35,7 @@ struct Layout {
 
 std::string log_folder(const std::string& root);
 std::string queue_folder(const std::string& root, std::string_view topic, std::uint32_t id);
+std::string ext_folder(const std::string& root, std::string_view topic, std::uint32_t id);
 std::string index_folder(const std::string& root);
 
 /// Reads the folder. File sizes come from the existing files, else from the options.

@@ -56,6 +56,15 @@ Options read_options(const plugin::Host& host) {
   o.queue_flush_least_pages = count(c, "queue_flush_least_pages", o.queue_flush_least_pages, 0);
   o.queue_flush_thorough_ms = milliseconds(c, "queue_flush_thorough", o.queue_flush_thorough_ms);
   o.check_crc = c.get("check_crc", o.check_crc);
+  o.queue_ext = c.get("queue_ext", o.queue_ext);
+  o.ext_file_bytes = c.get("queue_ext_file", plugin::ByteSize{o.ext_file_bytes}).value;
+  if (o.ext_file_bytes < 1024 || o.ext_file_bytes > 0x7fff'ffffu) {
+    c.reject("queue_ext_file", "must be from 1KiB to 2147483647 bytes");
+  }
+  o.bitmap_bytes = count(c, "queue_ext_bitmap_bytes", o.bitmap_bytes, 1);
+  if (o.bitmap_bytes > 4096 || o.bitmap_bytes + 24 > o.ext_file_bytes) {
+    c.reject("queue_ext_bitmap_bytes", "must be at most 4096 and fit into a file");
+  }
   o.memory_percent = count(c, "memory_percent", o.memory_percent, 1);
   if (o.memory_percent > 100) {
     c.reject("memory_percent", "must be at most 100");

@@ -23,6 +23,9 @@ struct Options {
   std::uint32_t queue_flush_least_pages = 2;      ///< (flushConsumeQueueLeastPages)
   std::int64_t queue_flush_thorough_ms = 60'000;  ///< (flushConsumeQueueThoroughInterval)
   bool check_crc = true;                          ///< (checkCRCOnRecover)
+  bool queue_ext = false;                         ///< (enableConsumeQueueExt)
+  std::uint64_t ext_file_bytes = 48ull << 20;     ///< (mappedFileSizeConsumeQueueExt)
+  std::uint32_t bitmap_bytes = 14;                ///< (bitMapLengthConsumeQueueExt), in bits there
   std::uint32_t memory_percent = 40;              ///< (accessMessageInMemoryMaxRatio)
 };
 
@@ -54,6 +57,15 @@ inline constexpr tenon_config_key kOptionKeys[] = {
                 "60s",
                 "the same for consume queues, with a checkpoint"),
     plugin::key("check_crc", TENON_TYPE_BOOL, "true", "check bodies against their CRC in recovery"),
+    plugin::key("queue_ext",
+                TENON_TYPE_BOOL,
+                "false",
+                "keep store time and filter bit map of each message beside its queue"),
+    plugin::key("queue_ext_file", TENON_TYPE_BYTES, "48MiB", "size of a file of those"),
+    plugin::key("queue_ext_bitmap_bytes",
+                TENON_TYPE_INT,
+                "14",
+                "bytes of a bit map: 14 is right for the broker's default of 32 groups"),
     plugin::key("memory_percent",
                 TENON_TYPE_INT,
                 "40",

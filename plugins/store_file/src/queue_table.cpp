@@ -35,6 +35,9 @@ ConsumeQueue* QueueTable::find_or_create(std::string_view topic,
   }
   auto queue = std::make_unique<ConsumeQueue>(
       std::string(topic), id, queue_folder(root_, topic, id), file_bytes_);
+  if (ext_file_bytes_ != 0) {
+    queue->extend(ext_folder(root_, topic, id), ext_file_bytes_);
+  }
   ConsumeQueue* created = queue.get();
   owned_.back()->queues[i % kChunk] = std::move(queue);
   handle = i + 1;
@@ -68,7 +71,8 @@ bool QueueTable::clear() {
   const std::scoped_lock lock(mutex_);
   const std::uint64_t count = count_.load(std::memory_order_relaxed);
   for (std::uint64_t i = 0; i < count; ++i) {
-    if (at(i + 1)->files().has_pins()) {
+    ConsumeQueue& queue = *at(i + 1);
+    if (queue.files().has_pins() || (queue.ext() != nullptr && queue.ext()->files().has_pins())) {
       return false;
     }
   }

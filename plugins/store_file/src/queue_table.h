@@ -20,9 +20,11 @@ namespace tenon::store_file {
 /// Thread: any. Queues live until clear(). A handle is never reused before that.
 class QueueTable {
  public:
-  void configure(std::string root, std::uint64_t file_bytes) {
+  /// @param ext_file_bytes  size of extension files; 0 = new queues have none
+  void configure(std::string root, std::uint64_t file_bytes, std::uint64_t ext_file_bytes) {
     root_ = std::move(root);
     file_bytes_ = file_bytes;
+    ext_file_bytes_ = ext_file_bytes;
   }
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
 
@@ -65,6 +67,7 @@ class QueueTable {
 
   std::string root_{};
   std::uint64_t file_bytes_ = 0;
+  std::uint64_t ext_file_bytes_ = 0;
   mutable std::mutex mutex_{};
   std::unordered_map<Key, tenon_queue, KeyHash> names_{};
   std::array<std::atomic<Chunk*>, kChunksMax> chunks_{};

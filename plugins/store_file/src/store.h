@@ -32,6 +32,7 @@
 #include <optional>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace tenon::store_file {
 
@@ -70,7 +71,7 @@ class Store {
       .flags = TENON_PLUGIN_OWNS_STATE | TENON_PLUGIN_STARTS_THREADS};
   static constexpr const auto& kKeys = kOptionKeys;
   static constexpr std::uint32_t kStorageCaps =
-      TENON_STORAGE_SENDFILE | TENON_STORAGE_COLD | TENON_STORAGE_RAW;
+      TENON_STORAGE_SENDFILE | TENON_STORAGE_COLD | TENON_STORAGE_BITMAP | TENON_STORAGE_RAW;
   using Interfaces = plugin::Offers<plugin::Storage>;
 
   explicit Store(plugin::Host& host);
@@ -181,6 +182,9 @@ class Store {
                     const Unit& unit,
                     std::int64_t store_ms,
                     tenon_bytes properties);
+  /// Keeps what pulls with a filter want to know in the queue's extension. @return what the queue
+  /// unit holds in place of the tags code; that itself, if it cannot be kept.
+  std::int64_t extend_unit(ConsumeQueue& queue, const tenon_arrival& entry, std::uint32_t bytes);
   Result<> dispatch_record(const proto::MessageView& m, std::uint64_t phys);
   void flush_arrivals(std::uint64_t dispatched);
   bool pump();
@@ -245,6 +249,7 @@ class Store {
   std::atomic<std::int64_t> last_dispatch_ms_{0};
   std::array<tenon_arrival, 256> arrivals_{};  ///< dispatch role
   std::size_t arrival_count_ = 0;
+  std::vector<std::uint8_t> bitmap_{};  ///< dispatch role
 
   std::atomic<std::uint64_t> visible_limit_{TENON_NO_LIMIT};
   std::atomic<std::uint64_t> floor_{TENON_NO_LIMIT};
@@ -253,6 +258,7 @@ class Store {
   std::atomic<tenon_status> failed_{TENON_OK};    ///< a failed sync: no further appends
   std::atomic<bool> queue_error_{false};
   std::atomic<bool> index_error_{false};
+  std::atomic<bool> ext_error_{false};
   std::atomic<bool> disk_full_{false};    ///< by the policy of retention
   std::atomic<bool> append_full_{false};  ///< the last append found no space
   std::uint64_t held_since_ns_ = 0;       ///< readers hold deleted files; retention

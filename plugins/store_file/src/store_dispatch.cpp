@@ -1,6 +1,7 @@
 // Dispatch: from the log to the queues, to the host's arrivals and to the key index.
 #include "store.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace tenon::store_file {
@@ -24,7 +25,21 @@ bool Store::dispatch_one(ConsumeQueue& queue,
                          const Unit& unit,
                          std::int64_t store_ms,
                          tenon_bytes properties) {
-  const auto put = queue.put(offset, unit, store_ms);
+  Unit stored = unit;
+  if (options_.queue_ext) [[unlikely]] {
+    const tenon_arrival entry{handle,
+                              plugin::str(queue.topic()),
+                              queue.id(),
+                              0,
+                              offset,
+                              unit.tags_code,
+                              store_ms,
+                              unit.phys,
+                              {},
+                              properties};
+    stored.tags_code = extend_unit(queue, entry, unit.bytes);
+  }
+  const auto put = queue.put(offset, stored, store_ms);
   if (!put) [[unlikely]] {
     index_failed(put.error());
     return false;
@@ -46,6 +61,32 @@ bool Store::dispatch_one(ConsumeQueue& queue,
     }
   }
   return true;
+}
+
+std::int64_t Store::extend_unit(ConsumeQueue& queue,
+                                const tenon_arrival& entry,
+                                std::uint32_t bytes) {
+  if (queue.ext() == nullptr || entry.phys + bytes <= queue.max_phys() ||
+      entry.queue_offset < queue.max_offset()) {
+    return entry.tags_code;  // the queue has this one: put() will ignore it
+  }
+  bitmap_.resize(options_.bitmap_bytes);
+  host_.index_bits(entry, bitmap_.data(), bitmap_.size());
+  ExtUnit unit{entry.tags_code, entry.store_ms, bitmap_};
+  if (std::all_of(bitmap_.begin(), bitmap_.end(), [](std::uint8_t b) { return b == 0xff; })) {
+    unit.bitmap = {};  // says nothing; RocketMQ keeps none then
+  }
+  const auto address = queue.ext()->put(unit);
+  if (!address) {
+    if (!ext_error_.exchange(true)) {
+      host_.log(LogLevel::kError,
+                "queue extension cannot be written, going on without: {}",
+                address.error().detail);
+    }
+    return entry.tags_code;
+  }
+  ext_error_.store(false, std::memory_order_relaxed);
+  return address.value();
 }
 
 void Store::flush_arrivals(std::uint64_t dispatched) {
@@ -76,8 +117,7 @@ Result<> Store::dispatch_record(const proto::MessageView& m, std::uint64_t phys)
   if (queue == nullptr) {
     return Error{Errc::kLimit, "too many queues"};
   }
-  const Unit unit{
-      phys, static_cast<std::uint32_t>(m.total_bytes), store::stored_tags_code(m, host_)};
+  Unit unit{phys, static_cast<std::uint32_t>(m.total_bytes), store::stored_tags_code(m, host_)};
   if (is_active() || phase_.load(std::memory_order_relaxed) == Phase::kClosing) {
     if (!dispatch_one(
             *queue,
@@ -89,6 +129,20 @@ Result<> Store::dispatch_record(const proto::MessageView& m, std::uint64_t phys)
       return Error{Errc::kIo, "write a consume queue"};
     }
     return ok();
+  }
+  if (options_.queue_ext) {
+    const tenon_arrival entry{
+        handle,
+        plugin::str(queue->topic()),
+        queue->id(),
+        0,
+        m.queue_offset,
+        unit.tags_code,
+        m.store_ms,
+        phys,
+        {},
+        {reinterpret_cast<const std::uint8_t*>(m.properties.data()), m.properties.size()}};
+    unit.tags_code = extend_unit(*queue, entry, unit.bytes);
   }
   auto put = queue->put(m.queue_offset, unit, m.store_ms);
   if (!put && put.error().code == Errc::kCorrupt) {

@@ -32,6 +32,54 @@ void fill_hold(tenon_hold* hold, FilePin first, FilePin last) noexcept {
   }
 }
 
+/// Entries of queues with an extension: tags code, store time and bit map come from there. Keeps
+/// the files that bit maps lie in.
+class ExtReader {
+ public:
+  explicit ExtReader(ConsumeQueueExt* ext)
+      : ext_(ext) {}
+  /// Trap: an address that leads nowhere stays: filters take it as "unknown, may match" (spec:
+  /// broker §9.1).
+  void fill(tenon_index_entry& entry, bool with_bitmap) {
+    if (ext_ == nullptr) {
+      return;
+    }
+    if (pin_ && !ConsumeQueueExt::is_in(*pin_.get(), entry.tags_code)) {
+      if (bitmaps_ && !first_) {
+        first_ = std::move(pin_);
+      }
+      pin_ = FilePin{};
+    }
+    const auto unit = ext_->read(entry.tags_code, pin_);
+    if (!unit) {
+      return;
+    }
+    entry.flags |= TENON_EXTENDED;
+    entry.tags_code = unit->tags_code;
+    entry.store_ms = unit->store_ms;
+    if (with_bitmap && !unit->bitmap.empty()) {
+      entry.bitmap = {unit->bitmap.data(), unit->bitmap.size()};
+      bitmaps_ = true;
+    }
+  }
+  void keep(tenon_hold* hold) {
+    if (!bitmaps_) {
+      return;
+    }
+    if (first_) {
+      fill_hold(hold, std::move(first_), std::move(pin_));
+    } else {
+      fill_hold(hold, std::move(pin_), FilePin{});
+    }
+  }
+
+ private:
+  ConsumeQueueExt* ext_;
+  FilePin first_;
+  FilePin pin_;
+  bool bitmaps_ = false;
+};
+
 }  // namespace
 
 ConsumeQueue* Store::live_queue(tenon_queue handle, tenon_status& status) const {
@@ -109,6 +157,7 @@ tenon_status Store::index_read(tenon_queue q,
     return from == max ? TENON_RANGE_END : TENON_RANGE_HIGH;
   }
   const std::uint64_t end = log_.end();
+  ExtReader ext(queue->ext());
   Unit units[64];
   while (*n < cap) {
     const std::int64_t at = from + static_cast<std::int64_t>(*n);
@@ -123,6 +172,9 @@ tenon_status Store::index_read(tenon_queue q,
       if (units[i].phys < end && end - units[i].phys > memory_bytes_) {
         entry.flags = TENON_COLD;
       }
+      if (is_ext_address(entry.tags_code)) [[unlikely]] {
+        ext.fill(entry, hold != nullptr);
+      }
     }
     *n += i;
     // Short: filler, or the end of the queue or of this file; a pull never crosses one.
@@ -134,6 +186,9 @@ tenon_status Store::index_read(tenon_queue q,
   }
   *next = from + static_cast<std::int64_t>(*n);
   if (*n > 0) {
+    if (hold != nullptr) {
+      ext.keep(hold);
+    }
     return TENON_OK;
   }
   // Filler at `from`, or the file is gone: the first offset behind it that has an entry.

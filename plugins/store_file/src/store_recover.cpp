@@ -90,7 +90,8 @@ Result<> Store::open_files(const Layout& layout, bool crashed) {
     checkpoint_ = checkpoint;
   }
   log_.configure(log_folder(options_.root), layout.log_file_bytes);
-  queues_.configure(options_.root, layout.queue_file_bytes);
+  queues_.configure(
+      options_.root, layout.queue_file_bytes, options_.queue_ext ? layout.ext_file_bytes : 0);
   for (const std::uint64_t base : layout.log_bases) {
     log_.files().adopt(base);
     if (log_.files().find(base) == nullptr) {
@@ -111,6 +112,15 @@ Result<> Store::open_files(const Layout& layout, bool crashed) {
     }
     for (const std::uint64_t base : folder.bases) {
       queue->files().adopt(base);
+    }
+    if (!folder.ext_bases.empty()) {
+      if (queue->ext() == nullptr) {  // written before the option was switched off
+        queue->extend(ext_folder(options_.root, folder.topic, folder.id), layout.ext_file_bytes);
+      }
+      for (const std::uint64_t base : folder.ext_bases) {
+        queue->ext()->files().adopt(base);
+      }
+      TENON_TRY(queue->ext()->recover());
     }
     TENON_TRY(queue->recover(crashed));
   }
@@ -285,6 +295,7 @@ Result<> Store::settle(const Layout& layout, Scan& scan, bool crashed) {
   log_.set_positions(layout.log_bases.empty() ? 0 : layout.log_bases.front(), end, 0);
   for (ConsumeQueue* queue : queues_.all()) {
     TENON_TRY(queue->truncate(end));
+    TENON_TRY(queue->settle_ext());
     TENON_TRY(queue->erase_tail(crashed));
     queue->correct_min(log_.min());
     queue->rebuild_counter();

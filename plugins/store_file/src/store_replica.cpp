@@ -155,7 +155,8 @@ tenon_status Store::reset(std::uint64_t start, tenon_error* err) {
     return plugin::fail(err, TENON_INVALID, "the start is not the start of a file");
   }
   for (ConsumeQueue* queue : queues_.all()) {
-    if (queue->files().has_pins()) {
+    if (queue->files().has_pins() ||
+        (queue->ext() != nullptr && queue->ext()->files().has_pins())) {
       return plugin::fail(err, TENON_BUSY, "readers hold files of a queue");
     }
   }
@@ -231,6 +232,9 @@ tenon_status Store::drop_topics(const tenon_str* keep,
     const std::filesystem::path folder = queue->files().folder();
     std::filesystem::remove_all(folder, ec);
     std::filesystem::remove(folder.parent_path(), ec);  // only if no other queue is in it
+    const std::filesystem::path ext = ext_folder(options_.root, queue->topic(), queue->id());
+    std::filesystem::remove_all(ext, ec);
+    std::filesystem::remove(ext.parent_path(), ec);
   }
   give_dispatch_role();
   return TENON_OK;

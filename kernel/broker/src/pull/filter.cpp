@@ -3,6 +3,7 @@
 #include "tenon/proto/properties.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace tenon::broker {
@@ -46,7 +47,10 @@ class TagFilter final : public Filter {
                    std::uint8_t* verdict) const override {
     for (std::size_t i = 0; i < n; ++i) {
       const auto code = static_cast<std::int32_t>(static_cast<std::uint64_t>(in[i].tags_code));
-      verdict[i] = std::find(codes_.begin(), codes_.end(), code) != codes_.end() ? kYes : kNo;
+      // No hash is that small: the address of an extension that is lost. It may match.
+      const bool lost = in[i].tags_code < std::numeric_limits<std::int32_t>::min();
+      verdict[i] =
+          lost || std::find(codes_.begin(), codes_.end(), code) != codes_.end() ? kYes : kNo;
     }
   }
   void match_properties(const tenon_bytes*, std::size_t n, std::uint8_t* verdict) const override {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 namespace tenon::store {
@@ -41,6 +42,14 @@ class HostServices {
   void arrivals(const tenon_arrival* first, std::size_t n) const noexcept {
     if (n > 0 && wants_arrivals()) {
       host_.storage.arrivals(host_.ctx(), first, sizeof(tenon_arrival), n);
+    }
+  }
+  /// The filter bit map of an entry that is about to be written; all bits set if the host says
+  /// nothing.
+  void index_bits(const tenon_arrival& entry, std::uint8_t* bits, std::size_t n) const noexcept {
+    std::memset(bits, 0xff, n);
+    if (TENON_HAS(&host_.storage, tenon_host_storage, index_bits)) {
+      host_.storage.index_bits(host_.ctx(), &entry, sizeof entry, 1, bits, n);
     }
   }
   /// May wake.
