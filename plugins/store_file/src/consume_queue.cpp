@@ -293,6 +293,12 @@ void ConsumeQueue::correct_min(std::uint64_t log_min) {
     min_phys_.store(phys, std::memory_order_relaxed);
   }
   min_.store(found, std::memory_order_release);
+  const std::uint8_t* at = nullptr;
+  if (const FilePin pin = ext_ == nullptr || found >= max ? FilePin{} : pin_unit(found, at)) {
+    if (const Unit first = load_unit(at); is_ext_address(first.tags_code)) {
+      ext_->remove_expired(first.tags_code);
+    }
+  }
 }
 
 std::uint32_t ConsumeQueue::remove_expired(std::uint64_t log_min) {
@@ -312,14 +318,6 @@ std::uint32_t ConsumeQueue::remove_expired(std::uint64_t log_min) {
       break;
     }
     ++removed;
-  }
-  const std::uint8_t* at = nullptr;
-  if (ext_ != nullptr && min_offset() < max_offset()) {
-    if (const FilePin pin = pin_unit(min_offset(), at)) {
-      if (const Unit first = load_unit(at); is_ext_address(first.tags_code)) {
-        ext_->remove_expired(first.tags_code);
-      }
-    }
   }
   return removed;
 }

@@ -172,6 +172,7 @@ void ConsumeQueueExt::remove_expired(std::int64_t first) {
       break;
     }
   }
+  files_.reap();
 }
 
 Result<> ConsumeQueueExt::flush() {

@@ -40,19 +40,23 @@ class ExtReader {
       : ext_(ext) {}
   /// Trap: an address that leads nowhere stays: filters take it as "unknown, may match" (spec:
   /// broker §9.1).
-  void fill(tenon_index_entry& entry, bool with_bitmap) {
+  /// @return false: bit maps lie in two files already, so that this entry waits for the next read
+  bool fill(tenon_index_entry& entry, bool with_bitmap) {
     if (ext_ == nullptr) {
-      return;
+      return true;
     }
     if (pin_ && !ConsumeQueueExt::is_in(*pin_.get(), entry.tags_code)) {
-      if (bitmaps_ && !first_) {
+      if (first_) {
+        return false;  // one hold keeps two files
+      }
+      if (bitmaps_) {
         first_ = std::move(pin_);
       }
       pin_ = FilePin{};
     }
     const auto unit = ext_->read(entry.tags_code, pin_);
     if (!unit) {
-      return;
+      return true;
     }
     entry.flags |= TENON_EXTENDED;
     entry.tags_code = unit->tags_code;
@@ -61,6 +65,7 @@ class ExtReader {
       entry.bitmap = {unit->bitmap.data(), unit->bitmap.size()};
       bitmaps_ = true;
     }
+    return true;
   }
   void keep(tenon_hold* hold) {
     if (!bitmaps_) {
@@ -172,8 +177,8 @@ tenon_status Store::index_read(tenon_queue q,
       if (units[i].phys < end && end - units[i].phys > memory_bytes_) {
         entry.flags = TENON_COLD;
       }
-      if (is_ext_address(entry.tags_code)) [[unlikely]] {
-        ext.fill(entry, hold != nullptr);
+      if (is_ext_address(entry.tags_code) && !ext.fill(entry, hold != nullptr)) [[unlikely]] {
+        break;
       }
     }
     *n += i;

@@ -1,4 +1,7 @@
 """Subscriptions by SQL92 expressions, by the clients that have them (not Node)."""
+import os
+
+from lib import cluster as clusters
 from lib import messages as msg
 from lib.runner import case
 
@@ -78,3 +81,57 @@ def sql_sparse(ctx):
         run.wait(90)
         bad = msg.compare(messages[-1:], run.received())
         ctx.sub(n, bad + ([run.describe()] if bad else []))
+
+
+@case("sql-bitmaps", needs=("java", "java-4.9.8"))
+def sql_bitmaps(ctx):
+    """Bit maps of our broker: its own pulls use them, Java 4.9.7 opens the folder and serves the same group by them, goes on, and we open that."""
+    ours = "[topics]\nproperty_filter = true\ncalc_filter_bitmap = true\n[storage.options]\nqueue_ext = true\n"
+    topic, group, text = unique("SqlBits_"), unique("SqlBitsGroup_"), "num BETWEEN 20 AND 150 AND color = 'red'"
+    writer = ctx.fresh(config=ours)
+    create_topic(writer, topic)
+    messages = numbered(topic, 240)
+
+    def wanted(upto):
+        return [m for m in messages[:upto] if 20 <= int(m.props["num"]) <= 150 and m.props["color"] == "red"]
+
+    def consumes(cluster, upto, what):
+        expected = wanted(upto)
+        run = ctx.client("java-4.9.8", "consume", cluster.namesrv, group=group, topic=topic, sql=text, expect=len(expected), timeout=60, quiet=1)
+        run.wait(90)
+        bad = msg.compare(expected, run.received())
+        ctx.sub(what, bad + ([run.describe()] if bad else []))
+
+    first = ctx.client("java-4.9.8", "consume", writer.namesrv, group=group, topic=topic, sql=text, expect=1, timeout=60, quiet=3)
+    first.started(60)
+    known = os.path.join(writer.store, "config", "consumerFilter.json")
+    clusters.wait_for("the expression in the file", lambda: os.path.exists(known) and group in open(known).read(), 40)
+    raw_send(writer, messages[:80])
+    first.wait(90)
+    ctx.sub("as they come", msg.compare(wanted(80), first.received()))
+    writer.stop()
+    folder = ctx.temp("java")
+    clusters.copy_store(writer.store, os.path.join(folder, "store"))
+
+    def forget_offsets(store):  # the group starts from the first message again, its expression stays
+        for name in ("consumerOffset.json", "consumerOffset.json.bak"):
+            if os.path.exists(os.path.join(store, "config", name)):
+                os.remove(os.path.join(store, "config", name))
+
+    forget_offsets(os.path.join(folder, "store"))
+    java = ctx.keep(clusters.Java(folder, settings=["enablePropertyFilter=true", "enableCalcFilterBitMap=true", "enableConsumeQueueExt=true"]).start())
+    wait_routed(java, topic)
+    consumes(java, 80, "by Java")
+    raw_send(java, messages[80:160])
+    consumes_more = ctx.client("java-4.9.8", "consume", java.namesrv, group=group, topic=topic, sql=text, expect=1, timeout=60, quiet=2)
+    consumes_more.wait(90)
+    java.stop()
+    forget_offsets(java.store)
+    back = clusters.Tenon(ctx.temp("back"), config=ours)
+    os.rename(java.store, back.store)
+    ctx.keep(back.start())
+    raw_send(back, messages[160:])
+    consumes(back, 240, "back here")
+    for q in range(4):
+        path = os.path.join(back.store, "consumequeue_ext", topic, str(q), "0" * 20)
+        assert os.path.exists(path), path

@@ -300,6 +300,33 @@ TEST_SUITE("store_file/ext") {
     }
   }
 
+  TEST_CASE("files of the extension go with the messages that they speak of") {
+    Small small;
+    StoreInstance store(tenon_entry_store_file, kId, small.host);
+    REQUIRE_MESSAGE(store.start() == TENON_OK, store.error());
+    for (int i = 0; i < 200; ++i) {  // four files of the log
+      Message m;
+      m.body = std::string(1'000, 'x');
+      REQUIRE(store.append(m).status == TENON_OK);
+    }
+    tenon_retention policy{};
+    policy.size = sizeof policy;
+    policy.flags = TENON_RETENTION_MANUAL;
+    policy.now_ms = INT64_MAX / 2;
+    policy.max_files = 2;
+    policy.disk_clean_pct = policy.disk_force_pct = policy.disk_full_pct = 100;
+    tenon_retention_result result{};
+    result.size = sizeof result;
+    REQUIRE(store.table().retention(store.self(), &policy, &result, nullptr) == TENON_OK);
+    REQUIRE(result.files == 2);
+    const std::int64_t min = store.bounds("TopicTest", 0).min;
+    CHECK(min > 92);
+    CHECK(std::distance(fs::directory_iterator(small.ext()), fs::directory_iterator()) == 3);
+    for (const Entry& e : store.entries("TopicTest", 0, min)) {
+      CHECK(e.bitmap == std::string{static_cast<char>(e.offset), '\x01'});
+    }
+  }
+
   TEST_CASE("a dropped topic takes its extension along") {
     Small small;
     StoreInstance store(tenon_entry_store_file, kId, small.host);
