@@ -70,7 +70,11 @@ Reply end_transaction(const Services& s, const Request& request) {
               end.log_offset,
               static_cast<int>(done.result));
   }
-  return answer(s, done);
+  Reply reply = answer(s, done);
+  if (done.result == EndResult::kDone && !end.commit) {
+    reply.remark = remark::kNotSet;  // remoting §1.8
+  }
+  return reply;
 }
 
 Reply resume_check(const Services& s, const Request& request) {
