@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds everything and runs all tests; ends with "N passed, N failed, N skipped" and fails if anything failed.
 #
-#   tests/run.sh                 all: release build and tests, sanitizers, fuzzers, format, interop with unmodified clients
+#   tests/run.sh                 all: release build and tests, sanitizers, fuzzers, format, mixed long run, interop with
+#                                unmodified clients
 #   tests/run.sh --no-interop    without Java, Go and Node (says so)
 #   tests/run.sh --quick         only the release build, its tests and the format check
 #
@@ -13,7 +14,7 @@ for arg in "$@"; do
   case $arg in
   --no-interop) interop=no ;;
   --quick) quick=yes ;;
-  *) sed -n '2,9p' "$0"; exit 2 ;;
+  *) sed -n '2,10p' "$0"; exit 2 ;;
   esac
 done
 [ $quick = no ] || interop=no
@@ -63,6 +64,11 @@ if [ $quick = no ]; then
   build fuzz fuzzers && tests fuzz -L fuzz
 else
   say "SKIP sanitizers and fuzzers (--quick)"; count 0 0 1
+fi
+if [ $quick = no ]; then # three minutes in all: all kinds of messages, the broker killed every 20 s, an audit
+  step "mixed long run" python3 tests/soak/soak.py --seconds "${SOAK_SECONDS:-140}"
+else
+  say "SKIP mixed long run (--quick)"; count 0 0 1
 fi
 if [ $interop = no ]; then
   say "SKIP interop with unmodified Java, Go and Node clients (--no-interop)"; count 0 0 1

@@ -1,4 +1,5 @@
 """Compares a received frame with the recorded one after masking what may differ: times, ids, addresses, store offsets."""
+import base64
 import json
 import re
 
@@ -15,6 +16,7 @@ class Names:
 
     def __init__(self, ports):
         self.ports = ports  # recorded port → ours
+        self.handles = {}  # recorded handles of recall → ours
         self.physical, self.half = {0: 0}, {}  # recorded offsets → ours
 
     def _scrub(self, text, ports):
@@ -79,6 +81,9 @@ class Comparison:
             known.setdefault(int(recorded), int(ours))
             self._same("ext." + name, known[int(recorded)], int(ours))
             return
+        if name == "recallHandle" and recorded and ours:
+            self.names.handles[recorded] = ours
+            recorded, ours = (base64.urlsafe_b64decode(t).decode(errors="replace") for t in (recorded, ours))
         if name in ("properties", "i") and recorded and ours:
             self._properties(recorded, ours, "ext." + name)
             return

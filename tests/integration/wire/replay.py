@@ -146,7 +146,7 @@ class Session:
         self.lines = [l for f in description["files"] for l in load(os.path.join(DATA, "exchanges"), f)]
         self.namesrv_only = description.get("namesrv_only", False)
         self.patience = description.get("patience_s", 5)
-        self.differences, self.compared, self.connections = [], 0, {}
+        self.differences, self.compared, self.connections, self.servers = [], 0, {}, []
         self.starts, self.timeline = {}, []
         self.live, self.filled = description.get("live", []), description.get("filled", {})
         self.told = {}  # group → topic → subscription, as clients told them
@@ -155,7 +155,7 @@ class Session:
     # --- servers
     def _start(self):
         ns = cluster.free_port()
-        self.servers = [cluster.Program(cluster.namesrv_argv(self.folder, ns), self.folder, f"127.0.0.1:{ns}")]
+        self.servers.append(cluster.Program(cluster.namesrv_argv(self.folder, ns), self.folder, f"127.0.0.1:{ns}"))
         ports = {NAMESRV: ns, BROKER: BROKER, FAST: FAST}
         if not self.namesrv_only:
             ports[BROKER] = cluster.free_port((0, -2, 1))
@@ -293,6 +293,8 @@ class Session:
         if not line.response or text[:1] in "{[":
             body = self.names.translate(text).encode(errors="surrogateescape")
         replaced = {}
+        if line.ext.get("recallHandle") in self.names.handles:
+            replaced["recallHandle"] = self.names.handles[line.ext["recallHandle"]]
         if line.code in (33, 36, 37) and not line.response:
             for field in ("offset", "commitLogOffset"):
                 if field in line.ext:
@@ -305,14 +307,18 @@ class Session:
                 replaced[field] = self._moment(line, line.ext[field])
         opaque = self.connections[line.connection].opaques.get(line.opaque, line.opaque) if line.response else line.opaque
         if line.kind == 1:
-            ext = {k: replaced.get(k, self.names.translate(v)) for k, v in line.ext.items()}
+            ext = {k: replaced.get(k, self._due(line, self.names.translate(v))) for k, v in line.ext.items()}
             return remoting.frame(line.code, ext, body, opaque, line.flag, line.version, True, line.remark)
-        header = self.names.translate(line.header.decode())
+        header = self._due(line, self.names.translate(line.header.decode()))
         for field, value in replaced.items():
-            header, n = re.subn(rf'("{field}"\s*:\s*"?)-?\d+', lambda m, v=value: m.group(1) + v, header, count=1)
+            header, n = re.subn(rf'("{field}"\s*:\s*"?)[\w=+/-]+', lambda m, v=value: m.group(1) + v, header, count=1)
             assert n == 1, (line.file, line.number, field)
         header = re.sub(r'("opaque"\s*:\s*)-?\d+', lambda m: m.group(1) + str(opaque), header).encode()
         return struct.pack(">iI", 4 + len(header) + len(body), len(header)) + header + body
+
+    def _due(self, line, text):
+        """Times of delivery as far ahead as they were."""
+        return re.sub(r"(TIMER_DELIVER_MS(?:\x01|\\u0001))(\d+)", lambda m: m.group(1) + self._moment(line, m.group(2)), text)
 
     def _connect(self, connection):
         if connection not in self.connections:
@@ -323,8 +329,8 @@ class Session:
     def run(self):
         t0 = time.monotonic()
         self._clocks()
-        self._start()
         try:
+            self._start()
             if not self.namesrv_only:
                 self._seed()
             self._arrive()
