@@ -107,6 +107,7 @@ class TcpConnection final : public Connection, public Closable {
   void arm_read();
   void on_readable();
   std::span<std::byte> read_space();
+  void leave_buffer();
   bool reserve_frame();
   void release_frame() noexcept;
   std::size_t pause_limit() const noexcept;
