@@ -106,8 +106,8 @@ void Router::measure_lag(IoState& io, std::size_t requests) {
   if (!s_.config.fast_failure) {
     return;
   }
-  const std::uint64_t now_ns = s_.clock.mono_ns();
-  if (io.lag.input(now_ns)) {
+  const std::uint64_t now_ns = system_clock().mono_ns();  // what a loop really took
+  if (io.lag.input(now_ns, requests)) {
     arm_mark(io);
   }
   const std::int64_t before_ms = io.late_ms;
@@ -127,7 +127,7 @@ void Router::measure_lag(IoState& io, std::size_t requests) {
 
 void Router::arm_mark(IoState& io) {
   io.thread->after(std::chrono::milliseconds(InputLag::kMarkMs), [this, &io] {
-    if (io.lag.mark(s_.clock.mono_ns())) {
+    if (io.lag.mark(system_clock().mono_ns())) {
       arm_mark(io);
     }
   });

@@ -24,12 +24,8 @@ constexpr std::chrono::microseconds kPatience{3'000};
 /// Of a receive buffer and the rest that a waiting batch keeps.
 constexpr std::size_t kBatchBytes = 64u * 1024;
 
-std::size_t bytes_of(const SendBatch& batch) {
-  std::size_t bytes = kBatchBytes;
-  for (const tenon_record& r : batch.records) {
-    bytes += r.body.len + r.properties.len;
-  }
-  return bytes;
+std::size_t bytes_of(const tenon_record& r) {
+  return r.body.len + r.properties.len;
 }
 
 }  // namespace
@@ -59,13 +55,14 @@ void SendProcessor::wait(IoState& io,
                          const net::ConnectionPtr& connection,
                          const net::BufferRef& keep) {
   SendBatch& batch = io.batch;
-  const std::size_t bytes = bytes_of(batch);
   const std::size_t waiting = waiting_count_.load(std::memory_order_relaxed);
-  const bool fits =
-      waiting_bytes_.load(std::memory_order_relaxed) + bytes <= s_.config.send_queue_bytes_max;
-  const std::size_t room =
-      fits && waiting < s_.config.send_queue_max ? s_.config.send_queue_max - waiting : 0;
-  const std::size_t count = std::min(batch.pending.size(), room);
+  const std::size_t waiting_bytes = waiting_bytes_.load(std::memory_order_relaxed);
+  std::size_t bytes = kBatchBytes;
+  std::size_t count = 0;
+  while (count < batch.records.size() && waiting + count < s_.config.send_queue_max &&
+         waiting_bytes + bytes + bytes_of(batch.records[count]) <= s_.config.send_queue_bytes_max) {
+    bytes += bytes_of(batch.records[count++]);
+  }
   refuse(connection, std::span(batch.pending).subspan(count), remark::kOverload);
   if (count == 0) {
     batch.clear();

@@ -4,6 +4,7 @@
 // queue with times instead (BrokerFastFailure, spec: broker §3.3).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tenon::broker {
@@ -16,8 +17,9 @@ class InputLag {
       : limit_ns_(static_cast<std::uint64_t>(limit_ms) * 1'000'000u) {}
 
   /// Requests came. @return true if the marks have to be started: call mark() in kMarkMs
-  bool input(std::uint64_t now_ns) noexcept {
+  bool input(std::uint64_t now_ns, std::size_t requests) noexcept {
     busy_ = true;
+    requests_ += requests;
     if (running_) {
       return false;
     }
@@ -30,29 +32,34 @@ class InputLag {
     earlier_ = before_;
     before_ = last_;
     last_ = now_ns;
+    requests_ = 0;
     running_ = busy_;
     busy_ = false;
     return running_;
   }
   /// Age in milliseconds at most of what is read now, 0 unless it is to be refused: the limit is
-  /// passed and the last two laps were long. One pause, however long, refuses nothing.
+  /// passed, and the last two laps were long, or this one alone is too long for its many requests.
+  /// A pause, however long, refuses nothing.
   std::int64_t refused_age_ms(std::uint64_t now_ns) const noexcept {
     const std::uint64_t age = now_ns - before_;
     const std::uint64_t long_lap = limit_ns_ / kLongLapPart;
-    const bool refused =
+    const bool behind =
         age >= limit_ns_ && last_ - before_ >= long_lap && before_ - earlier_ >= long_lap;
-    return refused ? static_cast<std::int64_t>(age / 1'000'000u) : 0;
+    const bool endless = now_ns - last_ >= limit_ns_ && requests_ >= kManyRequests;
+    return behind || endless ? static_cast<std::int64_t>(age / 1'000'000u) : 0;
   }
 
   static constexpr std::int64_t kMarkMs = 10;
 
  private:
   static constexpr std::uint64_t kLongLapPart = 4;
+  static constexpr std::size_t kManyRequests = 5'000;
 
   std::uint64_t limit_ns_;
   std::uint64_t last_ = 0;     ///< begin of this lap
   std::uint64_t before_ = 0;   ///< of the one before
   std::uint64_t earlier_ = 0;  ///< and of the one before that
+  std::size_t requests_ = 0;   ///< in this lap
   bool running_ = false;
   bool busy_ = false;
 };

@@ -249,29 +249,34 @@ TEST_SUITE("broker/overload") {
     constexpr std::uint64_t kMs = 1'000'000;
     InputLag lag(200);
     std::uint64_t now = 5'000 * kMs;
-    CHECK(lag.input(now));
-    CHECK_FALSE(lag.input(now));
+    CHECK(lag.input(now, 1));
+    CHECK_FALSE(lag.input(now, 1));
     CHECK(lag.refused_age_ms(now) == 0);
     SUBCASE("idle: the marks end, and a pause counts nothing") {
       CHECK(lag.mark(now += 10 * kMs));
       CHECK_FALSE(lag.mark(now += 10 * kMs));
-      CHECK(lag.input(now += 60'000 * kMs));
+      CHECK(lag.input(now += 60'000 * kMs, 1));
       CHECK(lag.refused_age_ms(now) == 0);
     }
     SUBCASE("one long lap") {
       CHECK(lag.mark(now += 10 * kMs));
-      lag.input(now += 900 * kMs);
+      lag.input(now += 900 * kMs, 1);
+      CHECK(lag.refused_age_ms(now) == 0);
+      lag.input(now, 5'000);  // not a pause: there is too much to do
+      CHECK(lag.refused_age_ms(now) == 910);
+      CHECK(lag.mark(now += 10 * kMs));
+      lag.input(now, 5'000);
       CHECK(lag.refused_age_ms(now) == 0);
     }
     SUBCASE("lap after lap too long") {
       CHECK(lag.mark(now += 100 * kMs));
-      lag.input(now);
+      lag.input(now, 1);
       CHECK(lag.mark(now += 150 * kMs));
       CHECK(lag.refused_age_ms(now) == 0);  // 150 ms: not yet
       CHECK(lag.refused_age_ms(now + 49 * kMs) == 0);
       CHECK(lag.refused_age_ms(now + 50 * kMs) == 200);
       CHECK(lag.refused_age_ms(now + 100 * kMs) == 250);
-      lag.input(now);
+      lag.input(now, 1);
       CHECK(lag.mark(now += 10 * kMs));  // caught up
       CHECK(lag.refused_age_ms(now) == 0);
     }
