@@ -12,18 +12,36 @@ import statistics
 import sys
 import tempfile
 
+import compare
 from compare import bench_tenon, clusters
+from lib import remoting
 
 
-class Broker(clusters.Tenon):
-    """`tenon dev` of a build."""
+class Broker:
+    """Name server and broker of a build."""
 
     def __init__(self, folder, binaries):
-        super().__init__(folder)
-        self.binaries = binaries
+        os.makedirs(folder)
+        self.folder, self.binaries = folder, binaries
+        self.namesrv_port, self.broker_port = clusters.free_port(), clusters.free_port((0, -2, 1))
+        self.namesrv = f"127.0.0.1:{self.namesrv_port}"
 
-    def argv(self):
-        return [os.path.join(self.binaries, "tenon")] + super().argv()[1:]
+    def start(self):
+        argvs = (clusters.namesrv_argv(self.folder, self.namesrv_port), clusters.broker_argv(self.folder, self.broker_port, self.namesrv))
+        self.processes = []
+        for argv, port in zip(argvs, (self.namesrv_port, self.broker_port)):
+            program = os.path.join(self.binaries, os.path.basename(argv[0]))
+            self.processes.append(clusters.Process([program] + argv[1:], os.path.join(self.folder, os.path.basename(program) + ".log"), lambda p=port: clusters.listening(f"127.0.0.1:{p}")))
+        with remoting.Client(self.namesrv) as c:
+            clusters.wait_for("registration", lambda: c.route("TBW102"))
+
+    def kill(self):
+        for p in self.processes:
+            p.kill()
+
+    @property
+    def pid(self):
+        return self.processes[1].pid
 
 
 def quartiles(values):
@@ -35,12 +53,14 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--base", required=True, help="folder of the programs of the earlier build")
     p.add_argument("--present", required=True, help="folder of the programs of this build")
+    p.add_argument("--client", help="folder of the program `tenon` that makes the load (default: of the present build)")
     p.add_argument("--rounds", type=int, default=15)
     p.add_argument("--count", type=int, default=60000, help="messages of a slice")
     p.add_argument("--bar", type=float, default=0.03)
     a = p.parse_args()
     sends = {"send 1 KiB, 4 connections × 32": (4, 32, 1024, a.count), "send 128 B, 4 connections × 64": (4, 64, 128, 2 * a.count),
              "send 128 B, 1 connection × 1": (1, 1, 128, max(a.count // 10, 1000))}
+    compare.BIN = a.client or a.present
     folder = tempfile.mkdtemp(prefix="tenon-regress-")
     names = ("base", "present")
     brokers = {n: Broker(os.path.join(folder, n), getattr(a, n)) for n in names}
