@@ -99,6 +99,7 @@ class BrokerImpl final : public Broker {
   std::unique_ptr<DelayService> delay_{};
   std::unique_ptr<TxnChecker> txn_checker_{};
   std::unique_ptr<TxnService> txn_{};
+  std::unique_ptr<TimerService> timer_{};
   std::unique_ptr<Workers> workers_{};
   std::unique_ptr<net::IoPool> pool_{};
   std::unique_ptr<net::ReverseCalls> calls_ = net::ReverseCalls::create();
@@ -144,6 +145,9 @@ Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slot
   groups_.on_change([this] { persist_soon(); });
   delay_->start();
   txn_->start();
+  if (config_.timer_wheel) {
+    timer_->start();
+  }
   start_timers();
   persist_tables();
   registrar_->start();
@@ -191,7 +195,9 @@ Result<> BrokerImpl::open_store(host::PluginRegistry& registry, const PluginSlot
   delay_ = std::make_unique<DelayService>(config_, clock_, levels_, *log_, topics_);
   TENON_TRY(delay_->load());
   log_->add(static_cast<ArrivalListener&>(holds_));
+  timer_ = std::make_unique<TimerService>(config_, clock_, *log_, topics_);
   log_->add(static_cast<ArrivalListener&>(*delay_));
+  log_->add(static_cast<ArrivalListener&>(*timer_));
   log_->add(static_cast<DurableListener&>(flush_waiters_));
   return log_->activate();
 }
@@ -268,7 +274,7 @@ void BrokerImpl::build_services() {
                              offsets_,   filters_,       consumer_filters_, consumers_,
                              producers_, locks_,         *pulls_,           holds_,
                              *workers_,  stats_,         *delay_,           *txn_,
-                             *calls_});
+                             *timer_,    *calls_});
   router_ = std::make_unique<Router>(*services_, *pool_);
   main_handler_.serve(*router_);
   fast_handler_.serve(*router_);
@@ -283,6 +289,11 @@ void BrokerImpl::every_on_worker(milliseconds period, Fn fn) {
 }
 
 void BrokerImpl::start_timers() {
+  every_on_worker(milliseconds(config_.flush_delay_offset_ms), [this] {
+    if (auto written = delay_->persist(); written.has_error()) {
+      log_error("broker", "delay positions not written reason=\"{}\"", written.error().detail);
+    }
+  });
   every_on_worker(milliseconds(config_.flush_consumer_offset_ms), [this] { persist_tables(); });
   every_on_worker(milliseconds(std::clamp<std::int64_t>(
                       config_.channel_expired_ms / kExpireScansPerLife, 1, kExpireScanMaxMs)),
@@ -347,6 +358,9 @@ void BrokerImpl::stop() {
   }
   if (delay_ != nullptr) {
     delay_->stop();
+  }
+  if (timer_ != nullptr) {
+    timer_->stop();
   }
   if (workers_ != nullptr) {
     workers_->stop();  // answers what waits there; later requests are answered "busy"

@@ -84,6 +84,8 @@ Result<> validate(const BrokerConfig& c) {
   checks.range("transaction_op_batch_bytes", c.transaction_op_batch_bytes, 64, 1024 * 1024);
   checks.range("transaction_queue_max", c.transaction_queue_max, 1, 10'000'000);
   checks.range("flush_delay_offset_ms", c.flush_delay_offset_ms, 100, 10 * kMinuteMs);
+  checks.range("timer_max_delay_sec", c.timer_max_delay_sec, 1, 31'536'000);
+  checks.range("timer_roll_window_sec", c.timer_roll_window_sec, 60, 2'592'000);
   checks.range("short_polling_ms", c.short_polling_ms, 10, kMinuteMs);
   checks.range("pull_bytes_memory", c.pull_bytes_memory, 1024, 64 * 1024 * 1024);
   checks.range("pull_count_memory", c.pull_count_memory, 1, 1024);

@@ -62,6 +62,19 @@ inline constexpr std::string_view kReplyToClientNull =
 inline constexpr std::string_view kReplyClientNotFound =
     "push reply message fail, channel of <{}> not found.";
 inline constexpr std::string_view kReplyPushFailed = "push reply message to {}fail.";
+inline constexpr std::string_view kTimerIllegal =
+    "timer message illegal, the delay time should not be bigger than the max delay {}ms; or if set "
+    "del msg, the delay time should be bigger than the current time";
+inline constexpr std::string_view kTimerNotEnabled =
+    "accurate timer message is not enabled, timerWheelEnable is {}";
+// RecallMessageProcessor
+inline constexpr std::string_view kRecallForbidden = "recall failed, operation is forbidden";
+inline constexpr std::string_view kRecallNotAvailable =
+    "recall failed, broker service not available";
+inline constexpr std::string_view kRecallTopicNotExist = "recall failed, the topic[{}] not exist";
+inline constexpr std::string_view kRecallTopicNotMatch = "recall failed, topic not match";
+inline constexpr std::string_view kRecallTimeInvalid = "recall failed, timestamp invalid";
+inline constexpr std::string_view kRecallExecuteError = "recall failed, execute error";
 // TopicValidator
 inline constexpr std::string_view kSystemTopicConflict =
     "The topic[{}] is conflict with system topic.";

@@ -17,6 +17,7 @@
 #include "pull/hold_table.h"
 #include "pull/pull_engine.h"
 #include "stats/stats.h"
+#include "timer/timer_service.h"
 #include "txn/txn_service.h"
 #include "util/workers.h"
 
@@ -57,6 +58,7 @@ struct Services {
   Stats& stats;
   DelayService& delay;
   TxnService& txn;
+  TimerService& timer;
   net::ReverseCalls& calls;  ///< requests to clients over the connections they came on
 };
 

@@ -9,7 +9,7 @@ using broker::BrokerConfig;
 
 // A new member changes this number: give it a key below, print configs/broker.toml anew, and change
 // the number.
-static_assert(sizeof(BrokerConfig) == 672, "every member of BrokerConfig needs a key");
+static_assert(sizeof(BrokerConfig) == 696, "every member of BrokerConfig needs a key");
 
 void describe_identity(config::Visitor& v, BrokerConfig& c) {
   v.key("cluster", &c.cluster, {.doc = "Name of the cluster.", .rocketmq = "brokerClusterName"});
@@ -201,6 +201,31 @@ void describe_transactions(config::Visitor& v, BrokerConfig& c) {
          .rocketmq = "endTransactionThreadPoolQueueCapacity",
          .min = 1,
          .max = 10'000'000});
+}
+
+void describe_timer(config::Visitor& v, BrokerConfig& c) {
+  v.key("timer_wheel",
+        &c.timer_wheel,
+        {.doc = "Deliver messages at any time that a 5.x client asks for.",
+         .rocketmq = "timerWheelEnable"});
+  v.key("recall_message",
+        &c.recall_message,
+        {.doc = "Allow to recall such a message before its time.",
+         .rocketmq = "recallMessageEnable"});
+  v.key("timer_max_delay_sec",
+        &c.timer_max_delay_sec,
+        {.doc = "How far ahead that time may be.",
+         .rocketmq = "timerMaxDelaySec",
+         .min = 1,
+         .max = 31'536'000});
+  v.key(
+      "timer_roll_window_sec",
+      &c.timer_roll_window_sec,
+      {.doc = "A message that waits longer is stored again so often. Must be shorter than the log "
+              "is kept.",
+       .rocketmq = "timerRollWindowSlot",
+       .min = 60,
+       .max = 2'592'000});
 }
 
 void describe_pull(config::Visitor& v, BrokerConfig& c) {
@@ -397,6 +422,7 @@ void describe(config::Visitor& v, BrokerConfig& c) {
   v.table("topics", "Topics and groups.", [&] { describe_topics(v, c); });
   v.table("send", "Messages that come in.", [&] { describe_send(v, c); });
   v.table("transactions", "Transactional messages.", [&] { describe_transactions(v, c); });
+  v.table("timer", "Messages for any time.", [&] { describe_timer(v, c); });
   v.table("pull", "Messages that go out.", [&] { describe_pull(v, c); });
   v.table("query", "Queries and consumers' offsets.", [&] { describe_query(v, c); });
   v.table("clients", "Connections.", [&] { describe_clients(v, c); });

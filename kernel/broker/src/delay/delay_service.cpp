@@ -1,7 +1,6 @@
 #include "delay/delay_service.h"
 
 #include "append/put.h"
-#include "meta/json_file.h"
 
 #include "tenon/base/log.h"
 #include "tenon/base/worker_pool.h"
@@ -22,7 +21,7 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kHalfTopic = "RMQ_SYS_TRANS_HALF_TOPIC";
 constexpr std::size_t kReadAhead = 64;
-constexpr auto kScanPeriod = 100ms;
+constexpr std::int64_t kScanPeriodMs = 100;
 constexpr auto kIdlePeriod = 1000ms;  ///< nothing waits: an arrival wakes earlier
 
 }  // namespace
@@ -32,15 +31,14 @@ DelayService::DelayService(const BrokerConfig& config,
                            const DelayLevels& levels,
                            Log& log,
                            const Topics& topics)
-    : config_(config),
-      clock_(clock),
+    : clock_(clock),
       levels_(levels),
       log_(log),
       topics_(topics),
       file_(config.store_root / "config" / "delayOffset.json") {}
 
 Result<> DelayService::load() {
-  return load_json_file(file_, [this](std::string_view text) -> Result<> {
+  return file_.load([this](std::string_view text) -> Result<> {
     TENON_TRY(auto document, proto::JsonDocument::parse(text));
     const proto::JsonNode table = document.root()["offsetTable"];
     for (std::size_t i = 0; i < table.size(); ++i) {
@@ -75,20 +73,16 @@ void DelayService::stop() {
 }
 
 void DelayService::run() {
-  std::uint64_t persisted_ns = clock_.mono_ns();
   for (;;) {
     arrived_.store(false, std::memory_order_release);
     const bool waiting = deliver_due();
-    const std::uint64_t now_ns = clock_.mono_ns();
-    if (now_ns - persisted_ns >=
-        static_cast<std::uint64_t>(config_.flush_delay_offset_ms) * 1'000'000u) {
-      persisted_ns = now_ns;
-      if (auto written = persist(); written.has_error()) {
-        log_error("broker", "delay positions not written reason=\"{}\"", written.error().detail);
-      }
-    }
+    // Java looks every 100 ms; here the head that is due next is waited for, and the clock may be
+    // set meanwhile.
+    const auto period = !waiting ? kIdlePeriod
+                                 : std::chrono::milliseconds(std::clamp<std::int64_t>(
+                                       next_due_ms_ - clock_.wall_ms(), 0, kScanPeriodMs));
     std::unique_lock lock(mutex_);
-    wake_.wait_for(lock, waiting ? kScanPeriod : kIdlePeriod, [&] {
+    wake_.wait_for(lock, period, [&] {
       return stopping_ || (!waiting && arrived_.load(std::memory_order_acquire));
     });
     if (stopping_) {
@@ -99,6 +93,7 @@ void DelayService::run() {
 
 bool DelayService::deliver_due() {
   bool waiting = false;
+  next_due_ms_ = clock_.wall_ms() + kScanPeriodMs;
   for (std::int32_t level = 1; level <= levels_.max_level(); ++level) {
     waiting = deliver_level(level) || waiting;
   }
@@ -151,7 +146,7 @@ bool DelayService::deliver_level(std::int32_t level) {
       ++at;
       const std::scoped_lock lock(mutex_);
       offsets_[level] = at;
-      changed_ = true;
+      file_.changed();
       if (stopping_) {
         return true;
       }
@@ -168,6 +163,7 @@ DelayService::Outcome DelayService::deliver_one(std::int32_t level,
   const std::int64_t due_ms =
       entry.tags_code > now_ms + levels_.delay_ms(level) ? now_ms : entry.tags_code;
   if (due_ms > now_ms) {
+    next_due_ms_ = std::min(next_due_ms_, due_ms);
     return Outcome::kWaiting;
   }
   const auto& storage = log_.storage();
@@ -240,14 +236,7 @@ std::string DelayService::offsets_json() const {
 }
 
 Result<> DelayService::persist() {
-  {
-    const std::scoped_lock lock(mutex_);
-    if (!changed_) {
-      return ok();
-    }
-    changed_ = false;
-  }
-  return save_json_file(file_, json(true));
+  return file_.save_if_changed([this] { return json(true); });
 }
 
 proto::KvTable DelayService::status() const {
@@ -269,6 +258,7 @@ proto::KvTable DelayService::status() const {
 void DelayService::arrived(const tenon_arrival& arrival) noexcept {
   if (host::text(arrival.topic) == kScheduleTopic &&
       !arrived_.exchange(true, std::memory_order_acq_rel)) {
+    { const std::scoped_lock lock(mutex_); }  // not between the thread's look and its sleep
     wake_.notify_one();
   }
 }

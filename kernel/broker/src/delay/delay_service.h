@@ -4,6 +4,7 @@
 
 #include "append/delay_levels.h"
 #include "append/log.h"
+#include "meta/json_file.h"
 #include "meta/topics.h"
 
 #include "tenon/base/clock.h"
@@ -40,7 +41,7 @@ class DelayService final : public ArrivalListener {
   /// Delivers what is due now. @return whether something waits for its time. Thread: the service's,
   /// or a test without start().
   bool deliver_due();
-  Result<> persist();
+  Result<> persist();  ///< writes the positions if they moved; blocks on the disk. Thread: any
 
   std::string offsets_json() const;  ///< answer of GET_ALL_DELAY_OFFSET
   proto::KvTable status() const;     ///< scheduleMessageOffset_<level> of the runtime table
@@ -54,19 +55,18 @@ class DelayService final : public ArrivalListener {
   Outcome deliver_one(std::int32_t level, const tenon_index_entry& entry);
   std::string json(bool pretty) const;
 
-  const BrokerConfig& config_;
   const Clock& clock_;
   const DelayLevels& levels_;
   Log& log_;
   const Topics& topics_;
-  std::filesystem::path file_;
+  JsonFile file_;
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::map<std::int32_t, std::int64_t> offsets_{};  ///< by level; only levels that delivered
-  bool changed_ = false;
   bool stopping_ = false;
   bool started_ = false;
+  std::int64_t next_due_ms_ = 0;  ///< of what waits after a round; the service's thread
   std::atomic<bool> arrived_{false};
   std::thread thread_{};
 };

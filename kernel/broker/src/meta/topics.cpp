@@ -21,7 +21,8 @@ constexpr std::array<std::string_view, 9> kSystemTopics{"TBW102",
                                                         "SELF_TEST_TOPIC",
                                                         "OFFSET_MOVED_EVENT"};
 
-constexpr std::array<std::string_view, 6> kNotSendable{"SCHEDULE_TOPIC_XXXX",
+constexpr std::array<std::string_view, 7> kNotSendable{"SCHEDULE_TOPIC_XXXX",
+                                                       "rmq_sys_wheel_timer",
                                                        "RMQ_SYS_TRANS_HALF_TOPIC",
                                                        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
                                                        "TRANS_CHECK_MAX_TIME_TOPIC",
@@ -68,6 +69,9 @@ void Topics::add_builtin() {
   put_locked(make(config_.name, 1, config_.broker_topic ? 7 : 1));
   put_locked(make(kOffsetMovedTopic, 1, 6));
   put_locked(make(kScheduleTopic, 18, 6));
+  if (config_.timer_wheel) {
+    put_locked(make(kTimerTopic, 1, 6));
+  }
   if (config_.trace_topic) {
     put_locked(make(config_.trace_topic_name, 1, 6));
     system_.insert(config_.trace_topic_name);

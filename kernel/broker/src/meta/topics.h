@@ -24,6 +24,8 @@
 namespace tenon::broker {
 
 inline constexpr std::string_view kScheduleTopic = "SCHEDULE_TOPIC_XXXX";
+/// Holds messages for any time; one queue.
+inline constexpr std::string_view kTimerTopic = "rmq_sys_wheel_timer";
 inline constexpr std::string_view kDefaultTopic = "TBW102";
 inline constexpr std::string_view kOffsetMovedTopic = "OFFSET_MOVED_EVENT";
 inline constexpr std::string_view kRetryPrefix = "%RETRY%";

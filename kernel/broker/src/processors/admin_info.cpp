@@ -168,6 +168,7 @@ Reply runtime_info(const Services& s) {
   t["subscriptionMismatchGroups"] = std::to_string(s.consumers.mismatched_groups());
   t["subscriptionMismatchTotal"] = std::to_string(s.consumers.mismatch_total());
   t.merge(s.delay.status());
+  t.merge(s.timer.status());
   put_storage_stats(t, s);
   return Reply::with_body(proto::encode_kv_table(t));
 }

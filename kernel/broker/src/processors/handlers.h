@@ -31,6 +31,7 @@ void add_queue_offset_handlers(Handlers& table, const Services& s);     ///< 29 
 void add_query_handlers(Handlers& table, const Services& s);            ///< 12 33
 void add_send_back_handlers(Handlers& table, const Services& s);        ///< 36
 void add_transaction_handlers(Handlers& table, const Services& s);      ///< 37 323
+void add_recall_handlers(Handlers& table, const Services& s);           ///< 370
 void add_topic_handlers(Handlers& table, const Services& s);            ///< 17 18 21 215 305 351
 void add_group_handlers(Handlers& table, const Services& s);  ///< 200 201 207 225 343 345 352
 void add_stats_handlers(Handlers& table, const Services& s);  ///< 202 203 204 208 300 317

@@ -25,7 +25,8 @@ struct PendingSend {
   bool oneway = false;
   std::int32_t answer_queue_id = 0;
   bool wait_durable = false;
-  const Topic* topic = nullptr;  ///< of the record, which may be the retry, DLQ or delay topic
+  const Topic* topic = nullptr;      ///< of the record, which may be the retry, DLQ or delay topic
+  std::string_view recall_handle{};  ///< of a timer message; in the arena
 };
 
 struct SendBatch {

@@ -69,6 +69,7 @@ Router::Router(const Services& services, net::IoPool& pool)
   add_query_handlers(handlers_, s_);
   add_send_back_handlers(handlers_, s_);
   add_transaction_handlers(handlers_, s_);
+  add_recall_handlers(handlers_, s_);
   add_topic_handlers(handlers_, s_);
   add_group_handlers(handlers_, s_);
   add_stats_handlers(handlers_, s_);

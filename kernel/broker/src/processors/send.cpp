@@ -181,6 +181,70 @@ tenon_record SendProcessor::base_record(const Request& request,
   return r;
 }
 
+/// A message that waits first lies in another topic (broker §5.5): a delay level wins over the wish
+/// for a time. False: answered.
+bool SendProcessor::put_off(IoState& io,
+                            const Request& request,
+                            const SendProperties& properties,
+                            PropertyChanges& changes,
+                            Target& target) {
+  if (properties.delay_level <= 0) {
+    return !properties.timer.any() || set_timer(io, request, properties, changes, target);
+  }
+  const Topic* schedule = io.find_topic(kScheduleTopic);
+  const std::int32_t level = s_.levels.clamp(properties.delay_level);
+  if (schedule == nullptr || level < 1) {
+    refuse(request,
+           Code::kMessageIllegal,
+           fmt::format("delay level {} is not served by this broker", properties.delay_level));
+    return false;
+  }
+  changes.real_topic = target.topic->name();
+  changes.real_queue_id = target.queue_id;
+  changes.drop_timer = true;
+  target.topic = schedule;
+  target.queue_id = level - 1;
+  return true;
+}
+
+/// Into the timer topic, if the time is not now (broker §12.3). False: answered.
+bool SendProcessor::set_timer(IoState& io,
+                              const Request& request,
+                              const SendProperties& properties,
+                              PropertyChanges& changes,
+                              Target& target) {
+  const Topic* wheel = io.find_topic(kTimerTopic);
+  if (!s_.config.timer_wheel || wheel == nullptr) {
+    refuse(
+        request, Code::kSystemError, fmt::format(remark::kTimerNotEnabled, s_.config.timer_wheel));
+    return false;
+  }
+  const std::int64_t max_delay_ms = s_.config.timer_max_delay_sec * 1000;
+  const TimerDecision decision = decide_timer(properties.timer, s_.clock.wall_ms(), max_delay_ms);
+  switch (decision.fate) {
+    case TimerFate::kNow:
+      return true;
+    case TimerFate::kIllegal:
+      refuse(request, Code::kMessageIllegal, fmt::format(remark::kTimerIllegal, max_delay_ms));
+      return false;
+    case TimerFate::kLater:
+      break;
+  }
+  changes.real_topic = target.topic->name();
+  changes.real_queue_id = target.queue_id;
+  changes.timer_out_ms = decision.out_ms;
+  const std::string handle = encode_recall_handle({target.topic->name(),
+                                                   s_.config.name,
+                                                   decision.out_ms + 1,
+                                                   std::string(properties.uniq_key)});
+  char* text = io.batch.arena.take_text(handle.size());
+  std::copy(handle.begin(), handle.end(), text);
+  target.recall_handle = {text, handle.size()};
+  target.topic = wheel;
+  target.queue_id = 0;
+  return true;
+}
+
 bool SendProcessor::add_single(IoState& io,
                                const Request& request,
                                const SendHeader& header,
@@ -195,27 +259,16 @@ bool SendProcessor::add_single(IoState& io,
   }
   PropertyChanges changes{.cluster = s_.config.cluster, .dead_letter = target.dead_letter};
   const std::int32_t transaction_type = header.sys_flag & proto::sys_flag::kTransactionMask;
-  const bool delayed =
-      properties.delay_level > 0 && !target.dead_letter &&
-      (transaction_type == 0 || transaction_type == proto::sys_flag::kTransactionCommit);
   Target stored = target;
-  if (delayed) {
-    const Topic* schedule = io.find_topic(kScheduleTopic);
-    const std::int32_t level = s_.levels.clamp(properties.delay_level);
-    if (schedule == nullptr || level < 1) {
-      refuse(request,
-             Code::kMessageIllegal,
-             fmt::format("delay level {} is not served by this broker", properties.delay_level));
-      return false;
-    }
-    changes.real_topic = target.topic->name();
-    changes.real_queue_id = target.queue_id;
-    stored.topic = schedule;
-    stored.queue_id = level - 1;
+  if (!target.dead_letter &&
+      (transaction_type == 0 || transaction_type == proto::sys_flag::kTransactionCommit) &&
+      !put_off(io, request, properties, changes, stored)) {
+    return false;
   }
   tenon_record record = base_record(request, header, stored);
   const std::string_view text = rewrite_properties(header.properties, changes, io.batch.arena);
-  if (text.size() > s_.config.properties_max_bytes ||
+  const std::size_t growth = changes.timer_out_ms != 0 ? kTimerGrowthBytes : 0;
+  if (text.size() + growth > s_.config.properties_max_bytes ||
       request.command.body.size() > s_.config.message_max_bytes) {
     refuse(request,
            Code::kMessageIllegal,
@@ -290,7 +343,8 @@ void SendProcessor::push(IoState& io,
                               request.command.is_oneway(),
                               target.answer_queue_id,
                               durable,
-                              target.topic});
+                              target.topic,
+                              target.recall_handle});
   io.batch.records.push_back(record);
   if (durable) {
     io.batch.records.back().flags |= TENON_RECORD_WANT_DURABLE;

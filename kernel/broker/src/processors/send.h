@@ -25,6 +25,7 @@ struct SendAnswer {
   std::int32_t queue_id = 0;
   std::int64_t queue_offset = 0;
   std::string message_id{};
+  std::string recall_handle{};
 };
 
 class SendProcessor {
@@ -49,6 +50,7 @@ class SendProcessor {
     std::int32_t queue_id = 0;
     std::int32_t answer_queue_id = 0;
     bool dead_letter = false;
+    std::string_view recall_handle{};  ///< told to the client; in the arena
   };
   bool check(
       IoState& io, const Request& request, const SendHeader& header, Target& target, int attempt);
@@ -65,6 +67,16 @@ class SendProcessor {
                     const Request& request,
                     const SendHeader& header,
                     tenon_record& record);
+  bool put_off(IoState& io,
+               const Request& request,
+               const SendProperties& properties,
+               PropertyChanges& changes,
+               Target& target);
+  bool set_timer(IoState& io,
+                 const Request& request,
+                 const SendProperties& properties,
+                 PropertyChanges& changes,
+                 Target& target);
   tenon_record base_record(const Request& request,
                            const SendHeader& header,
                            const Target& target) const;

@@ -108,6 +108,7 @@ void SendProcessor::answer_put(const net::ConnectionPtr& connection,
   answer.kind = send.kind;
   answer.queue_id = send.answer_queue_id;
   answer.queue_offset = result.queue_offset;
+  answer.recall_handle = send.recall_handle;
   write_answer(connection->out(), answer, message_id, Code::kSuccess);
 }
 
@@ -122,6 +123,7 @@ void SendProcessor::answer_when_durable(const net::ConnectionPtr& connection,
   answer.queue_id = send.answer_queue_id;
   answer.queue_offset = queue_offset;
   answer.message_id = message_id;
+  answer.recall_handle = send.recall_handle;
   const std::uint64_t deadline =
       s_.clock.mono_ns() + static_cast<std::uint64_t>(s_.config.sync_flush_timeout_ms) * 1'000'000u;
   s_.flush_waiters.add(end, deadline, [this, connection, answer = std::move(answer)](bool durable) {
@@ -149,6 +151,9 @@ void SendProcessor::write_answer(std::string& out,
   writer.field("msgId", message_id);
   writer.field("queueId", answer.queue_id);
   writer.field("queueOffset", answer.queue_offset);
+  if (!answer.recall_handle.empty()) {
+    writer.field("recallHandle", std::string_view(answer.recall_handle));
+  }
   writer.finish();
 }
 

@@ -152,6 +152,29 @@ void put_property(char* begin, char*& at, std::string_view name, std::string_vie
   put(at, value);
 }
 
+void take_timer(std::string_view name, std::string_view value, TimerWish& wish) noexcept {
+  if (name == proto::prop::kTimerDelaySec) {
+    wish.delay_sec = value;
+  } else if (name == proto::prop::kTimerDelayMs) {
+    wish.delay_ms = value;
+  } else if (name == proto::prop::kTimerDeliverMs) {
+    wish.deliver_ms = value;
+  } else if (name == proto::prop::kTimerOutMs) {
+    wish.rewritten = true;
+  }
+}
+
+bool is_timer_wish(std::string_view name) noexcept {
+  return name == proto::prop::kTimerDelaySec || name == proto::prop::kTimerDelayMs ||
+         name == proto::prop::kTimerDeliverMs;
+}
+
+void put_number(char* begin, char*& at, std::string_view name, std::int64_t value) noexcept {
+  char text[24];
+  const auto end = std::to_chars(text, text + sizeof text, value).ptr;
+  put_property(begin, at, name, {text, static_cast<std::size_t>(end - text)});
+}
+
 }  // namespace
 
 Result<> parse_send_header(const proto::CommandView& command, SendHeader& out) {
@@ -213,6 +236,12 @@ SendProperties scan_properties(std::string_view text) noexcept {
           transaction = it.value();
         }
         break;
+      case 12:
+      case 14:
+      case 15:
+      case 16:
+        take_timer(name, it.value(), p.timer);
+        break;
       default:
         break;
     }
@@ -232,7 +261,7 @@ std::string_view rewrite_properties(std::string_view text,
                                     const PropertyChanges& changes,
                                     Arena& arena) {
   constexpr std::string_view kDeadLetterDelay = "-1";
-  const std::size_t bound = text.size() + changes.cluster.size() + changes.real_topic.size() + 96;
+  const std::size_t bound = text.size() + changes.cluster.size() + changes.real_topic.size() + 144;
   char* const begin = arena.take_text(bound);
   char* at = begin;
   const bool redirected = !changes.real_topic.empty();
@@ -244,6 +273,7 @@ std::string_view rewrite_properties(std::string_view text,
         (!redirected && name == proto::prop::kWait) || name == proto::prop::kCluster ||
         ((changes.dead_letter || changes.half) && name == proto::prop::kDelay) ||
         (changes.half && (name == txn_prop::kCheckTimes || name == txn_prop::kFirstOffset)) ||
+        (changes.drop_timer && is_timer_wish(name)) ||
         (redirected && (name == proto::prop::kRealTopic || name == proto::prop::kRealQueueId));
     if (!drop) {
       put_property(begin, at, name, it.value());
@@ -254,11 +284,11 @@ std::string_view rewrite_properties(std::string_view text,
   }
   put_property(begin, at, proto::prop::kCluster, changes.cluster);
   if (!changes.real_topic.empty()) {
-    char number[16];
-    const auto end = std::to_chars(number, number + sizeof number, changes.real_queue_id).ptr;
     put_property(begin, at, proto::prop::kRealTopic, changes.real_topic);
-    put_property(
-        begin, at, proto::prop::kRealQueueId, {number, static_cast<std::size_t>(end - number)});
+    put_number(begin, at, proto::prop::kRealQueueId, changes.real_queue_id);
+  }
+  if (changes.timer_out_ms != 0) {
+    put_number(begin, at, proto::prop::kTimerOutMs, changes.timer_out_ms);
   }
   return {begin, static_cast<std::size_t>(at - begin)};
 }

@@ -2,6 +2,7 @@
 // mean to the broker (spec: remoting §6.1, broker §5.3).
 #pragma once
 
+#include "timer/timer_rules.h"
 #include "util/arena.h"
 
 #include "tenon/base/result.h"
@@ -38,6 +39,7 @@ struct SendProperties {
   std::string_view uniq_key{};
   std::string_view delay{};
   std::string_view wait{};
+  TimerWish timer{};
   bool transaction = false;
 
   std::int32_t delay_level = 0;
@@ -51,6 +53,8 @@ struct PropertyChanges {
   std::string_view cluster{};     ///< CLUSTER
   std::string_view real_topic{};  ///< REAL_TOPIC, with real_queue_id
   std::int32_t real_queue_id = 0;
+  std::int64_t timer_out_ms = 0;  ///< TIMER_OUT_MS; 0 = none
+  bool drop_timer = false;        ///< a delay level wins over the wishes for a time
   bool dead_letter = false;  ///< DELAY becomes -1: a dead letter is not delayed
   bool half = false;         ///< drops DELAY and what only the broker may write
 };

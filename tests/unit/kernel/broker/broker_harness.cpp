@@ -222,6 +222,11 @@ TestBroker::TestBroker(std::shared_ptr<TempFolder> folder, BrokerConfig config)
   start(std::move(config), nullptr);
 }
 
+TestBroker::TestBroker(std::shared_ptr<TempFolder> folder, BrokerConfig config, const Clock& clock)
+    : folder_(std::move(folder)) {
+  start(std::move(config), &clock);
+}
+
 TestBroker::TestBroker(BrokerConfig config, const Clock* clock)
     : folder_(std::make_shared<TempFolder>()) {
   config.store_root = folder_->path();

@@ -81,6 +81,7 @@ class TestBroker {
   explicit TestBroker(BrokerConfig config, const Clock* clock = nullptr);
   explicit TestBroker(std::shared_ptr<TempFolder> folder);
   TestBroker(std::shared_ptr<TempFolder> folder, BrokerConfig config);
+  TestBroker(std::shared_ptr<TempFolder> folder, BrokerConfig config, const Clock& clock);
   /// With the SQL92 filter, and a file store with more options.
   struct WithSql {
     ConfigNode store_options = small_store_options();

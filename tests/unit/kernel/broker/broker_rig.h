@@ -59,6 +59,7 @@ struct Rig {
   Workers workers{config};
   Stats stats{0};
   DelayService delay{config, clock, levels, *log, topics};
+  TimerService timer{config, clock, *log, topics};
   TxnService txn{
       TxnDeps{config, clock, advertised.store_host, *log, topics, offsets, producers, nullptr}};
   std::unique_ptr<net::IoPool> pool = net::IoPool::start({.threads = 1}).value();
@@ -83,6 +84,7 @@ struct Rig {
                     stats,
                     delay,
                     txn,
+                    timer,
                     *calls};
 
   std::unique_ptr<Log> open_log() {

@@ -1,12 +1,17 @@
 // Delay levels and send-back over a real broker.
 #include "broker_harness.h"
+#include "paths.h"
 
 #include "tenon/base/endian.h"
 #include "tenon/proto/properties.h"
 
 #include <doctest/doctest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <set>
 #include <string>
+#include <utility>
 
 using namespace tenon;
 using namespace tenon::broker;
@@ -33,6 +38,7 @@ proto::MessageView first(const proto::Command& pulled) {
 
 TEST_SUITE("broker/delay") {
   TEST_CASE("a delayed message appears in its topic when its time has come, not before") {
+    // broker §23.20
     ManualClock clock;
     BrokerConfig config = test_config("");
     TestBroker b(config, &clock);
@@ -64,6 +70,7 @@ TEST_SUITE("broker/delay") {
   }
 
   TEST_CASE("a level beyond the last one is the last one") {
+    // broker §23.20
     ManualClock clock;
     BrokerConfig config = test_config("");
     config.message_delay_level = "1s 2s";
@@ -92,6 +99,47 @@ TEST_SUITE("broker/delay") {
     const auto pulled = c.call(pull_command({.sys_flag = 6, .suspend_ms = 9'000}));
     REQUIRE(pulled.code == 0);
     CHECK(as_text(first(pulled).body) == "x");
+  }
+
+  TEST_CASE("what a 4.9.7 broker left pending comes at its time, what it delivered does not") {
+    // tests/data/store/delay: 12 of 26 delivered, positions of levels 1 to 3 in delayOffset.json.
+    auto folder = std::make_shared<TempFolder>();
+    const auto archive =
+        std::filesystem::path(tenon::test::data_dir()) / "store" / "delay" / "store.tar.gz";
+    const std::string command = "tar -xzf '" + archive.string() + "' --strip-components=1 -C '" +
+                                folder->path().string() + "'";
+    REQUIRE(std::system(command.c_str()) == 0);
+    ManualClock clock(1'796'022'254'000);
+    BrokerConfig config = test_config(folder->path());
+    config.name = "broker-a";
+    TestBroker b(folder, config, clock);
+    Client c(b.port());
+    const auto pull = [&](std::int32_t queue, std::int64_t offset, std::int64_t wait) {
+      return c.call(pull_command({.topic = "TopicDelay",
+                                  .queue_id = queue,
+                                  .offset = offset,
+                                  .sys_flag = 6,
+                                  .suspend_ms = wait}));
+    };
+    clock.advance_ms(9'868);
+    CHECK(pull(1, 6, 250).code == 19);
+    clock.advance_ms(1);  // the fifth of level 3
+    REQUIRE(pull(1, 6, 20'000).code == 0);
+    CHECK(pull(0, 7, 250).code == 19);
+    clock.advance_ms(3 * 3'600'000);
+    std::set<std::string> keys;
+    for (const auto& [queue, count] : {std::pair{0, 14}, {1, 13}}) {
+      for (std::int64_t at = 0; at < count;) {
+        const auto pulled = pull(queue, at, 20'000);
+        REQUIRE(pulled.code == 0);
+        for (const auto& m : messages_of(pulled)) {
+          keys.emplace(proto::find_property(m.properties, "UNIQ_KEY").value_or(""));
+        }
+        at = long_field(pulled, "nextBeginOffset");
+      }
+      CHECK(pull(queue, count, 250).code == 19);
+    }
+    CHECK(keys.size() == 27);
   }
 
   TEST_CASE("a message sent back comes again through the retry topic, then as a dead letter") {

@@ -237,6 +237,7 @@ TEST_SUITE("broker/send") {
       // broker §23.21
       for (auto& [key, value] : batch.fields) {
         value = key == "i" ? std::string(
+                                 // broker §23.21
                                  "DELAY\x01"
                                  "3")
                            : value;

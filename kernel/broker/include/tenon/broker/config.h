@@ -67,6 +67,13 @@ struct BrokerConfig {
       "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";  ///< [messageDelayLevel]
   std::int64_t flush_delay_offset_ms = 10'000;  ///< [flushDelayOffsetInterval] 100..600000
 
+  // Messages for any time.
+  bool timer_wheel = true;                       ///< [timerWheelEnable]
+  bool recall_message = false;                   ///< [recallMessageEnable] may they be recalled
+  std::int64_t timer_max_delay_sec = 3'456'000;  ///< [timerMaxDelaySec] 40 days; 1..31536000
+  std::int64_t timer_roll_window_sec = 172'800;  ///< [timerRollWindowSlot] must be shorter than the
+                                                 ///< log is kept; 60..2592000
+
   // Pulling.
   bool long_polling = true;                   ///< [longPollingEnable]
   std::int64_t short_polling_ms = 1'000;      ///< [shortPollingTimeMills] 10..60000

@@ -43,6 +43,14 @@ inline constexpr std::string_view kTtl = "TTL";
 inline constexpr std::string_view kMsgType = "MSG_TYPE";
 inline constexpr std::string_view kInnerMultiDispatch = "INNER_MULTI_DISPATCH";
 inline constexpr std::string_view kInnerMultiQueueOffset = "INNER_MULTI_QUEUE_OFFSET";
+inline constexpr std::string_view kTimerDelaySec = "TIMER_DELAY_SEC";
+inline constexpr std::string_view kTimerDelayMs = "TIMER_DELAY_MS";
+inline constexpr std::string_view kTimerDeliverMs = "TIMER_DELIVER_MS";
+inline constexpr std::string_view kTimerOutMs = "TIMER_OUT_MS";
+inline constexpr std::string_view kTimerEnqueueMs = "TIMER_ENQUEUE_MS";
+inline constexpr std::string_view kTimerDequeueMs = "TIMER_DEQUEUE_MS";
+inline constexpr std::string_view kTimerRollTimes = "TIMER_ROLL_TIMES";
+inline constexpr std::string_view kTimerDelUniqKey = "TIMER_DEL_UNIQKEY";
 }  // namespace prop
 
 /// Walks a properties text in place by the decoder's rules: items shorter than three characters,
