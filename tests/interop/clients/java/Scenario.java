@@ -66,6 +66,18 @@ public class Scenario {
 
     private static String decode(String s) { return URLDecoder.decode(s.replace("+", "%2B"), StandardCharsets.UTF_8); }
 
+    /** Only the 5.x client has these methods. */
+    private static void timer(Message m, String method, String value) throws Exception {
+        Message.class.getMethod(method, long.class).invoke(m, Long.parseLong(value));
+    }
+
+    /** Takes a message back if it says RECALL; what the broker answered, or null. */
+    private static String recall(DefaultMQProducer producer, Message m, SendResult r) throws Exception {
+        if (m.getUserProperty("RECALL") == null) return null;
+        String handle = (String) SendResult.class.getMethod("getRecallHandle").invoke(r);
+        return (String) DefaultMQProducer.class.getMethod("recallMessage", String.class, String.class).invoke(producer, m.getTopic(), handle);
+    }
+
     private static List<Message> messages(Map<String, List<String>> opt) throws Exception {
         List<Message> out = new ArrayList<>();
         if (opt.containsKey("messages")) {
@@ -78,6 +90,9 @@ public class Scenario {
                     if (pair.isEmpty()) continue;
                     String name = decode(pair.substring(0, pair.indexOf('='))), value = decode(pair.substring(pair.indexOf('=') + 1));
                     if (name.equals("DELAY")) m.setDelayTimeLevel(Integer.parseInt(value));
+                    else if (name.equals("TIMER_DELAY_SEC")) timer(m, "setDelayTimeSec", value);
+                    else if (name.equals("TIMER_DELAY_MS")) timer(m, "setDelayTimeMs", value);
+                    else if (name.equals("TIMER_DELIVER_MS")) timer(m, "setDeliverTimeMs", value);
                     else m.putUserProperty(name, value);
                 }
                 out.add(m);
@@ -110,8 +125,9 @@ public class Scenario {
         for (Message m : messages(opt)) {
             try {
                 SendResult r = producer.send(m);
+                String recalled = recall(producer, m, r);
                 line("{\"n\":" + n + ",\"status\":" + quote(r.getSendStatus().name()) + ",\"msgId\":" + quote(r.getMsgId()) + ",\"offsetMsgId\":" + quote(r.getOffsetMsgId())
-                    + ",\"topic\":" + quote(m.getTopic()) + ",\"queueId\":" + r.getMessageQueue().getQueueId() + ",\"queueOffset\":" + r.getQueueOffset() + "}");
+                    + ",\"topic\":" + quote(m.getTopic()) + ",\"queueId\":" + r.getMessageQueue().getQueueId() + ",\"queueOffset\":" + r.getQueueOffset() + (recalled == null ? "" : ",\"recalled\":" + quote(recalled)) + "}");
             } catch (Exception e) {
                 failed++;
                 line("{\"n\":" + n + ",\"topic\":" + quote(m.getTopic()) + ",\"error\":" + quote(e.toString()) + "}");
