@@ -31,16 +31,16 @@ EndAnswer TxnService::end(const EndTransaction& request) {
                                                            : std::optional<proto::MessageView>{};
   const auto half = record ? read_half(*record) : std::optional<Half>{};
   if (!half) {
-    return {EndResult::kNotFound, 0};
+    return {EndResult::kNotFound, 0, false};
   }
   if (half->group != request.group) {
-    return {EndResult::kGroupWrong, 0};
+    return {EndResult::kGroupWrong, 0, false};
   }
   if (record->queue_offset != request.table_offset) {
-    return {EndResult::kTableOffsetWrong, 0};
+    return {EndResult::kTableOffsetWrong, 0, false};
   }
   if (record->phys_offset != request.log_offset) {
-    return {EndResult::kLogOffsetWrong, 0};
+    return {EndResult::kLogOffsetWrong, 0, false};
   }
   EndAnswer answer;
   tenon_half told{};
@@ -49,7 +49,7 @@ EndAnswer TxnService::end(const EndTransaction& request) {
     answer = decide(*half, request.commit);
     told = describe(*half, true);
   }
-  if (d_.checker != nullptr && answer.result == EndResult::kDone) {
+  if (d_.checker != nullptr && answer.result == EndResult::kDone && !answer.repeated) {
     d_.checker->resolved(told, request.commit ? TENON_TXN_COMMITTED : TENON_TXN_ROLLED_BACK);
   }
   return answer;
@@ -60,14 +60,14 @@ EndAnswer TxnService::decide(const Half& half, bool commit) {
   const std::int64_t root = table_.root_of(half.root, half.uniq_key);
   const auto latest = table_.latest(root);
   if (!latest) {
-    return {EndResult::kDone, 0};
+    return {EndResult::kDone, 0, true};
   }
   const tenon_status status = commit ? store_commit(half, *latest) : note_decision(*latest);
   if (status < 0) {
-    return {EndResult::kPutFailed, status};
+    return {EndResult::kPutFailed, status, false};
   }
   table_.resolve(root, *latest);
-  return {EndResult::kDone, 0};
+  return {EndResult::kDone, 0, false};
 }
 
 /// The message and its op record in one append where the message cannot be refused on its own, so that

@@ -60,7 +60,7 @@ Result<> TxnService::load() {
   if (!undecided.empty()) {
     find_commits_without_op(undecided);
     log_info("broker",
-             "undecided transactions found records={} floor={} op_floor={}",
+             "records of undecided transactions read count={} floor={} op_floor={}",
              undecided.size(),
              table_.floor(),
              table_.op_floor());

@@ -119,7 +119,9 @@ void TxnService::judge(Round& round, Candidate& c, std::uint32_t verdict, const 
   if (verdict == TENON_TXN_EXHAUSTED) {
     const std::uint32_t what = d_.checker->exhausted(half);
     if (what != TENON_EXHAUSTED_KEEP) {
-      give_up(round, c, what);
+      if (give_up(round, c, what)) {
+        d_.checker->resolved(half, TENON_TXN_EXPIRED);
+      }
       return;
     }
     verdict = TENON_TXN_CHECK;
@@ -148,7 +150,7 @@ void TxnService::judge(Round& round, Candidate& c, std::uint32_t verdict, const 
   }
 }
 
-void TxnService::give_up(Round& round, const Candidate& c, std::uint32_t what) {
+bool TxnService::give_up(Round& round, const Candidate& c, std::uint32_t what) {
   if (what == TENON_EXHAUSTED_COMMIT && !d_.config.transaction_commit_exhausted) {
     log_warn("broker",
              "a check plug-in may not commit by itself, transaction moved aside instead topic={} "
@@ -160,7 +162,7 @@ void TxnService::give_up(Round& round, const Candidate& c, std::uint32_t what) {
   }
   const std::scoped_lock lock(mutex_);
   if (!table_.undecided(c.offset)) {
-    return;
+    return false;
   }
   tenon_status status = 0;
   if (what == TENON_EXHAUSTED_COMMIT) {
@@ -177,7 +179,7 @@ void TxnService::give_up(Round& round, const Candidate& c, std::uint32_t what) {
               c.offset,
               status);
     ++round.kept;
-    return;
+    return false;
   }
   ++round.given_up;
   log_info("broker",
@@ -192,6 +194,7 @@ void TxnService::give_up(Round& round, const Candidate& c, std::uint32_t what) {
   } else {
     table_.resolve(c.half.root, c.offset);
   }
+  return true;
 }
 
 /// With all its properties to the topic for given-up transactions (DefaultTransactionalMessageCheckListener).

@@ -46,6 +46,7 @@ enum class EndResult : std::uint8_t {
 struct EndAnswer {
   EndResult result = EndResult::kDone;
   tenon_status status = 0;
+  bool repeated = false;  ///< it was decided before; nothing was done
 };
 
 struct TxnDeps {
@@ -123,7 +124,7 @@ class TxnService {
   void check_slice(Round& round, const QueueSlice& slice, Records& records);
   bool online(Round& round, std::string_view group) const;
   void judge(Round& round, Candidate& c, std::uint32_t verdict, const tenon_half& half);
-  void give_up(Round& round, const Candidate& c, std::uint32_t what);
+  bool give_up(Round& round, const Candidate& c, std::uint32_t what);
   tenon_status move_aside(const Half& half);
   void requeue(Round& round, std::vector<Candidate>& list);
 
