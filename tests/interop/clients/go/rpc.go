@@ -56,8 +56,9 @@ func reply(o options) int {
 	if err == nil {
 		err = c.Subscribe(o.one("topic", ""), consumer.MessageSelector{}, func(ctx context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
 			for _, m := range ms {
-				answer, err := consumer.CreateReplyMessage(m, []byte(strings.ToUpper(string(m.Body))))
+				answer, err := consumer.CreateReplyMessage(m, nil)
 				if err == nil {
+					answer.Body = []byte(strings.ToUpper(string(m.Body))) // the library forgets it
 					_, err = p.SendSync(context.Background(), answer)
 				}
 				if err != nil {

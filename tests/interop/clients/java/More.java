@@ -7,7 +7,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -19,7 +18,6 @@ import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
-import org.apache.rocketmq.client.producer.RequestCallback;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -45,6 +43,7 @@ public class More {
         DefaultMQProducer p = new DefaultMQProducer(one("group", ""), (RPCHook) null, trace, null);
         p.setNamesrvAddr(one("namesrv", ""));
         p.setSendMsgTimeout(10000);
+        p.setMqClientApiTimeout(15000);
         p.setInstanceName("more-" + System.nanoTime());
         p.start();
         return p;
@@ -53,6 +52,7 @@ public class More {
     private static DefaultMQPushConsumer push() throws Exception {
         DefaultMQPushConsumer c = new DefaultMQPushConsumer(one("group", ""));
         c.setNamesrvAddr(one("namesrv", ""));
+        c.setMqClientApiTimeout(15000);
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.setInstanceName("more-" + System.nanoTime());
         for (String t : opt.get("topic")) c.subscribe(t, "*");
@@ -91,22 +91,13 @@ public class More {
         untilStopped(() -> { c.shutdown(); p.shutdown(); });
     }
 
-    private static Message requestByCallback(DefaultMQProducer p, Message m) throws Exception {
-        CompletableFuture<Message> reply = new CompletableFuture<>();
-        p.request(m, new RequestCallback() {
-            public void onSuccess(Message r) { reply.complete(r); }
-            public void onException(Throwable e) { reply.completeExceptionally(e); }
-        }, 10000);
-        return reply.get(15, TimeUnit.SECONDS);
-    }
-
     private static void request() throws Exception {
         DefaultMQProducer p = producer(false);
         for (int i = 0; i < number("count", 5); i++) {
             Message m = new Message(one("topic", ""), "TagR", ("request " + i).getBytes(StandardCharsets.UTF_8));
             long begin = System.nanoTime();
             try {
-                Message r = opt.containsKey("callback") ? requestByCallback(p, m) : p.request(m, 10000);
+                Message r = p.request(m, 10000);
                 line("{\"reply\":" + quote(new String(r.getBody(), StandardCharsets.UTF_8)) + ",\"ms\":" + (System.nanoTime() - begin) / 1000000 + "}");
             } catch (Exception e) {
                 line("{\"failure\":" + quote(e.toString()) + "}");
@@ -119,6 +110,7 @@ public class More {
     private static void pull() throws Exception {
         DefaultMQPullConsumer c = new DefaultMQPullConsumer(one("group", ""));
         c.setNamesrvAddr(one("namesrv", ""));
+        c.setMqClientApiTimeout(15000);
         c.start();
         Set<MessageQueue> queues = c.fetchSubscribeMessageQueues(one("topic", ""));
         for (MessageQueue q : queues) {
@@ -143,6 +135,7 @@ public class More {
     private static void lite() throws Exception {
         DefaultLitePullConsumer c = new DefaultLitePullConsumer(one("group", ""));
         c.setNamesrvAddr(one("namesrv", ""));
+        c.setMqClientApiTimeout(15000);
         c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         c.subscribe(one("topic", ""), one("tag", "*"));
         c.start();
