@@ -32,19 +32,20 @@ class InputLag {
     earlier_ = before_;
     before_ = last_;
     last_ = now_ns;
+    last_requests_ = requests_;
     requests_ = 0;
     running_ = busy_;
     busy_ = false;
     return running_;
   }
-  /// Age in milliseconds at most of what is read now, 0 unless it is to be refused: the limit is
-  /// passed, and the last two laps were long, or this one alone is too long for its many requests.
-  /// A pause, however long, refuses nothing.
+  /// Age in milliseconds at most of what is read now, 0 unless it is to be refused. Either this lap
+  /// is too long, or the last two were long and the age is beyond half the limit: who is behind
+  /// catches up early. A pause refuses nothing, however long: laps count that had many requests.
   std::int64_t refused_age_ms(std::uint64_t now_ns) const noexcept {
     const std::uint64_t age = now_ns - before_;
     const std::uint64_t long_lap = limit_ns_ / kLongLapPart;
-    const bool behind =
-        age >= limit_ns_ && last_ - before_ >= long_lap && before_ - earlier_ >= long_lap;
+    const bool behind = age >= limit_ns_ / 2 && last_ - before_ >= long_lap &&
+                        before_ - earlier_ >= long_lap && last_requests_ >= kManyRequests;
     const bool endless = now_ns - last_ >= limit_ns_ && requests_ >= kManyRequests;
     return behind || endless ? static_cast<std::int64_t>(age / 1'000'000u) : 0;
   }
@@ -53,13 +54,14 @@ class InputLag {
 
  private:
   static constexpr std::uint64_t kLongLapPart = 4;
-  static constexpr std::size_t kManyRequests = 5'000;
+  static constexpr std::size_t kManyRequests = 1'000;
 
   std::uint64_t limit_ns_;
-  std::uint64_t last_ = 0;     ///< begin of this lap
-  std::uint64_t before_ = 0;   ///< of the one before
-  std::uint64_t earlier_ = 0;  ///< and of the one before that
-  std::size_t requests_ = 0;   ///< in this lap
+  std::uint64_t last_ = 0;         ///< begin of this lap
+  std::uint64_t before_ = 0;       ///< of the one before
+  std::uint64_t earlier_ = 0;      ///< and of the one before that
+  std::size_t requests_ = 0;       ///< in this lap
+  std::size_t last_requests_ = 0;  ///< in the one before
   bool running_ = false;
   bool busy_ = false;
 };
