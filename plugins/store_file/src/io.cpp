@@ -119,6 +119,10 @@ Result<> erase_range(int fd, std::uint8_t* data, std::uint64_t from, std::uint64
   }
 #endif
   std::memset(data + first_page, 0, to - first_page);
+  // Trap: stale bytes that come back after a power cut are whole records again (spec: store §13.3).
+  if (io().msync(data + first_page, to - first_page, MS_SYNC) != 0) {
+    return os_error("erase the end of a file", errno);
+  }
   return ok();
 }
 

@@ -73,7 +73,6 @@ Result<> KeyIndex::load(std::string folder,
   folder_ = std::move(folder);
   shape_ = shape;
   files_.clear();
-  redo_last_ = crashed;
   for (const std::string& name : names) {
     auto file = std::make_unique<IndexFile>(folder_ + "/" + name, shape_);
     const auto opened = file->open();
@@ -154,8 +153,7 @@ Result<> KeyIndex::insert(const proto::MessageView& record) {
   const std::scoped_lock lock(mutex_);
   const auto phys = static_cast<std::uint64_t>(record.phys_offset);
   if (!files_.empty() && !files_.back()->is_empty()) {
-    const std::uint64_t last = files_.back()->header().end_phys;
-    if (phys < last || (phys == last && !redo_last_)) {
+    if (phys <= files_.back()->header().end_phys) {
       return ok();
     }
   }

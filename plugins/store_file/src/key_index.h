@@ -44,9 +44,6 @@ class KeyIndex {
   /// Adds the keys of a record, unless they are there. kFull, kIo: try again later, nothing is
   /// lost as long as the caller keeps its position.
   Result<> insert(const proto::MessageView& record);
-  /// After `redo` the record at last_phys() is inserted once more (a crash may have left only a
-  /// part of its keys).
-  void set_redo_last(bool redo) noexcept { redo_last_ = redo; }
   /// Physical offsets for a key, newest first, at most max.
   std::vector<std::uint64_t> query(std::string_view topic,
                                    std::string_view key,
@@ -78,7 +75,6 @@ class KeyIndex {
   std::string folder_{};
   IndexShape shape_{};
   std::vector<std::unique_ptr<IndexFile>> files_{};
-  bool redo_last_ = false;
   std::string scratch_{};
 };
 

@@ -89,7 +89,7 @@ Result<std::vector<std::uint64_t>> scan_sequence(const std::string& folder,
       continue;
     }
     if (file_bytes == 0) {
-      file_bytes = entries[i].bytes;
+      file_bytes = std::max<std::uint64_t>(entries[i].bytes, 1);
     }
     if (entries[i].bytes != file_bytes || entries[i].bytes % unit != 0) {
       return Error{Errc::kCorrupt,

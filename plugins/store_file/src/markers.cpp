@@ -30,6 +30,7 @@ OwnLocks& own_locks() {
 }
 
 constexpr std::size_t kCheckpointBytes = 4096;
+constexpr std::size_t kIndexLastAt = 4072;
 constexpr std::size_t kIndexedAt = 4080;
 constexpr std::uint64_t kIndexedMagic = 0x54454e4f4e494458;  // "TENONIDX"
 
@@ -118,6 +119,7 @@ Result<Checkpoint> load_checkpoint(const std::string& root) {
   c.index_ms = load_be<std::int64_t>(bytes + 16);
   if (load_be<std::uint64_t>(bytes + kIndexedAt) == kIndexedMagic) {
     c.indexed = load_be<std::uint64_t>(bytes + kIndexedAt + 8);
+    c.index_last = load_be<std::uint64_t>(bytes + kIndexLastAt);
   }
   return c;
 }
@@ -133,10 +135,12 @@ Result<> save_checkpoint(const std::string& root, const Checkpoint& c) {
   store_be(bytes, c.physic_ms);
   store_be(bytes + 8, c.logics_ms);
   store_be(bytes + 16, c.index_ms);
+  store_be(bytes + kIndexLastAt, c.index_last);
   store_be(bytes + kIndexedAt, c.indexed == 0 ? std::uint64_t{0} : kIndexedMagic);
   store_be(bytes + kIndexedAt + 8, c.indexed);
-  if (io().pwrite(fd.get(), bytes, sizeof bytes, 0) != static_cast<ssize_t>(sizeof bytes)) {
-    return os_error("write " + path, errno);
+  const ssize_t written = io().pwrite(fd.get(), bytes, sizeof bytes, 0);
+  if (written != static_cast<ssize_t>(sizeof bytes)) {
+    return os_error("write " + path, written < 0 ? errno : ENOSPC);
   }
   if (io().fdatasync(fd.get()) != 0) {
     return os_error("sync " + path, errno);

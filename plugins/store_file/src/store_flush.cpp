@@ -199,6 +199,7 @@ void Store::flush_everything() {
       std::max(checkpoint_.physic_ms, last_append_ms_.load(std::memory_order_relaxed));
   checkpoint_.logics_ms = std::max(checkpoint_.logics_ms, dispatched_ms);
   checkpoint_.indexed = options_.key_index ? indexed_.load(std::memory_order_acquire) : 0;
+  checkpoint_.index_last = index_.last_phys();
 }
 
 /// Mapped pages behind the end go back to the page cache, so that the resident size stays bounded.

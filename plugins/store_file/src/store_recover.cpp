@@ -244,16 +244,24 @@ Result<> Store::drop_ghosts() {
 }
 
 std::uint64_t Store::index_start(bool crashed) {
-  const std::uint64_t last = std::max(index_.last_phys(), log_.min());
+  const std::uint64_t newest = index_.last_phys();
+  const std::uint64_t last = std::max(newest, log_.min());
   std::uint64_t saved = 0;
+  std::uint64_t saved_newest = 0;
   {
     const std::scoped_lock lock(checkpoint_mutex_);
     saved = checkpoint_.indexed;
+    saved_newest = checkpoint_.index_last;
   }
   if (!options_.key_index) {
     return log_.end();
   }
-  if (crashed || saved <= last || saved > log_.end()) {
+  if (crashed) {
+    index_.cut(newest);  // a part of the record's keys may be missing: all of it once more
+    return last;
+  }
+  // Files of the index that somebody took away are made again.
+  if (saved <= last || saved > log_.end() || (saved_newest != 0 && saved_newest != newest)) {
     return last;
   }
   // Somebody else may have written here in between: only a frame boundary is believed.

@@ -1,0 +1,271 @@
+#include "fault_disk.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include <fcntl.h>
+
+namespace tenon::test {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+FaultDisk* g_disk = nullptr;
+
+std::vector<std::uint8_t> content_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+void write_content(const fs::path& file, const std::vector<std::uint8_t>& content) {
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out.write(reinterpret_cast<const char*>(content.data()),
+            static_cast<std::streamsize>(content.size()));
+}
+
+}  // namespace
+
+struct FaultDisk::Hooks {
+  static bool fails(Call call, const std::string& path) {
+    const int error = g_disk->verdict(call, path);
+    if (error > 0) {
+      errno = error;
+    }
+    return error > 0;
+  }
+  static int open(const char* path, int flags, mode_t mode) {
+    if (fails(Call::kOpen, path)) {
+      return -1;
+    }
+    const int fd = store_file::system_io().open(path, flags, mode);
+    if (fd >= 0) {
+      g_disk->opened(fd, path);
+    }
+    return fd;
+  }
+  static int ftruncate(int fd, off_t bytes) {
+    return fails(Call::kFtruncate, g_disk->path_of(fd))
+               ? -1
+               : store_file::system_io().ftruncate(fd, bytes);
+  }
+  static void* mmap(void* at, std::size_t bytes, int prot, int flags, int fd, off_t offset) {
+    if (fails(Call::kMmap, g_disk->path_of(fd))) {
+      return reinterpret_cast<void*>(-1);
+    }
+    void* mapped = store_file::system_io().mmap(at, bytes, prot, flags, fd, offset);
+    g_disk->mapped(mapped, bytes, fd);
+    return mapped;
+  }
+  static int msync(void* at, std::size_t bytes, int flags) {
+    std::size_t offset = 0;
+    if (fails(Call::kMsync, g_disk->path_at(at, offset))) {
+      return -1;
+    }
+    g_disk->synced(at, bytes);
+    static_cast<void>(flags);
+    return 0;  // the page cache is all that a test needs
+  }
+  static int fdatasync(int fd) {
+    if (fails(Call::kFdatasync, g_disk->path_of(fd))) {
+      return -1;
+    }
+    g_disk->synced_file(fd);
+    return 0;
+  }
+  static int unlink(const char* path) {
+    return fails(Call::kUnlink, path) ? -1 : store_file::system_io().unlink(path);
+  }
+  static ssize_t pwrite(int fd, const void* from, std::size_t bytes, off_t offset) {
+    const int error = g_disk->verdict(Call::kPwrite, g_disk->path_of(fd));
+    if (error > 0) {
+      errno = error;
+      return -1;
+    }
+    return store_file::system_io().pwrite(fd, from, error == 0 ? bytes / 2 : bytes, offset);
+  }
+  static int populate(void* at, std::size_t bytes) {
+    std::size_t offset = 0;
+    return fails(Call::kPopulate, g_disk->path_at(at, offset))
+               ? -1
+               : store_file::system_io().populate(at, bytes);
+  }
+  static int fallocate(int fd, int mode, off_t from, off_t bytes) {
+    if (fails(Call::kFallocate, g_disk->path_of(fd))) {
+      return -1;
+    }
+    const int done = store_file::system_io().fallocate(fd, mode, from, bytes);
+    if (done == 0 && (mode & FALLOC_FL_PUNCH_HOLE) != 0) {
+      g_disk->punched(fd, from, bytes);
+    }
+    return done;
+  }
+};
+
+FaultDisk::FaultDisk() {
+  g_disk = this;
+  store_file::IoTable& io = store_file::io();
+  io.open = &Hooks::open;
+  io.ftruncate = &Hooks::ftruncate;
+  io.mmap = &Hooks::mmap;
+  io.msync = &Hooks::msync;
+  io.fdatasync = &Hooks::fdatasync;
+  io.unlink = &Hooks::unlink;
+  io.pwrite = &Hooks::pwrite;
+  io.populate = &Hooks::populate;
+  io.fallocate = &Hooks::fallocate;
+}
+
+FaultDisk::~FaultDisk() {
+  store_file::io() = store_file::system_io();
+  g_disk = nullptr;
+}
+
+void FaultDisk::fail(Call call, int error, std::string path_part) {
+  const std::scoped_lock lock(mutex_);
+  rules_.push_back({call, error, std::move(path_part)});
+}
+
+void FaultDisk::heal() {
+  const std::scoped_lock lock(mutex_);
+  rules_.clear();
+}
+
+int FaultDisk::verdict(Call call, const std::string& path) {
+  ++calls_[static_cast<std::size_t>(call)];
+  const std::scoped_lock lock(mutex_);
+  for (const Rule& rule : rules_) {
+    if (rule.call == call && path.find(rule.part) != std::string::npos) {
+      ++failures_;
+      return rule.error;
+    }
+  }
+  return -1;
+}
+
+std::string FaultDisk::path_of(int fd) const {
+  const std::scoped_lock lock(mutex_);
+  const auto it = fds_.find(fd);
+  return it == fds_.end() ? std::string{} : it->second;
+}
+
+std::string FaultDisk::path_at(const void* at, std::size_t& offset) const {
+  const std::scoped_lock lock(mutex_);
+  const auto* p = static_cast<const std::uint8_t*>(at);
+  auto it = mappings_.upper_bound(p);
+  if (it == mappings_.begin() || p >= std::prev(it)->first + std::prev(it)->second.bytes) {
+    return {};
+  }
+  --it;
+  offset = static_cast<std::size_t>(p - it->first);
+  return it->second.path;
+}
+
+void FaultDisk::opened(int fd, const std::string& path) {
+  const std::scoped_lock lock(mutex_);
+  fds_[fd] = path;
+  if (path.ends_with("/abort")) {
+    disk_[path];  // its folder is synced right after
+  }
+  if (std::find(made_.begin(), made_.end(), path) == made_.end()) {
+    made_.push_back(path);
+  }
+}
+
+void FaultDisk::mapped(void* at, std::size_t bytes, int fd) {
+  const std::string path = path_of(fd);
+  const std::scoped_lock lock(mutex_);
+  const auto* p = static_cast<const std::uint8_t*>(at);
+  std::erase_if(mappings_, [&](const auto& m) {  // unmapped meanwhile
+    return m.first < p + bytes && p < m.first + m.second.bytes;
+  });
+  mappings_[p] = {bytes, path};
+}
+
+void FaultDisk::synced(const void* at, std::size_t bytes) {
+  std::size_t offset = 0;
+  const std::string path = path_at(at, offset);
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::uint8_t>& content = disk_[path];
+  // Whole pages go to the disk.
+  const std::size_t stop = std::min(offset + store_file::page_up(bytes), offset + bytes);
+  content.resize(std::max(content.size(), stop));
+  std::memcpy(content.data() + offset, at, stop - offset);
+}
+
+void FaultDisk::synced_file(int fd) {
+  const std::string path = path_of(fd);
+  const std::scoped_lock lock(mutex_);
+  disk_[path] = content_of(path);
+}
+
+/// A hole is a change of the file system's journal: in order with every sync behind it.
+void FaultDisk::punched(int fd, off_t from, off_t bytes) {
+  const std::string path = path_of(fd);
+  const std::scoped_lock lock(mutex_);
+  const auto known = disk_.find(path);
+  if (known != disk_.end()) {
+    const auto begin = std::min(static_cast<std::size_t>(from), known->second.size());
+    const auto end = std::min(static_cast<std::size_t>(from + bytes), known->second.size());
+    std::fill(known->second.begin() + static_cast<std::ptrdiff_t>(begin),
+              known->second.begin() + static_cast<std::ptrdiff_t>(end),
+              std::uint8_t{0});
+  }
+}
+
+void FaultDisk::assume_synced(const fs::path& root) {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& entry : fs::recursive_directory_iterator(root)) {
+    if (entry.is_regular_file()) {
+      disk_[entry.path().string()] = content_of(entry.path());
+    }
+  }
+}
+
+void FaultDisk::power_cut(const fs::path& from, const fs::path& to, std::mt19937& random) {
+  const std::scoped_lock lock(mutex_);
+  const auto chance = [&](int of) {
+    return std::uniform_int_distribution<int>(1, of)(random) == 1;
+  };
+  const int luck = std::uniform_int_distribution<int>(1, 4)(random);  // of unsynced pages
+  std::size_t kept = made_.size();  // names that reached the disk; the next one without its size
+  while (kept > 0 && !disk_.contains(made_[kept - 1]) && chance(2)) {
+    --kept;
+  }
+  fs::create_directories(to);
+  for (const auto& entry : fs::recursive_directory_iterator(from)) {
+    const fs::path target = to / fs::relative(entry.path(), from);
+    if (entry.is_directory()) {
+      fs::create_directories(target);
+      continue;
+    }
+    const std::vector<std::uint8_t> now = content_of(entry.path());
+    const auto known = disk_.find(entry.path().string());
+    const bool was_synced = known != disk_.end();
+    const auto made = static_cast<std::size_t>(
+        std::find(made_.begin(), made_.end(), entry.path().string()) - made_.begin());
+    if (!was_synced && made_.size() > made && made >= kept) {
+      if (made == kept && chance(2)) {
+        write_content(target, {});
+      }
+      continue;
+    }
+    std::vector<std::uint8_t> after = was_synced ? known->second : std::vector<std::uint8_t>{};
+    after.resize(now.size());
+    for (std::size_t at = 0; at < now.size(); at += store_file::kPageBytes) {
+      if (luck > 1 && chance(luck)) {
+        const std::size_t stop = std::min(at + store_file::kPageBytes, now.size());
+        std::copy(now.begin() + static_cast<std::ptrdiff_t>(at),
+                  now.begin() + static_cast<std::ptrdiff_t>(stop),
+                  after.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    }
+    write_content(target, after);
+  }
+}
+
+}  // namespace tenon::test
