@@ -31,6 +31,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kFlushScan{50};
 constexpr milliseconds kSamplePeriod{1'000};
+constexpr milliseconds kItemsPeriod{10'000};
 constexpr std::int64_t kExpireScanMaxMs = 10'000;
 constexpr std::int64_t kExpireScansPerLife = 12;
 constexpr std::uint16_t kFastPortDistance = 2;
@@ -102,6 +103,7 @@ class BrokerImpl final : public Broker {
   std::unique_ptr<TimerService> timer_{};
   std::unique_ptr<Workers> workers_{};
   std::unique_ptr<net::IoPool> pool_{};
+  LiveConfig live_{config_, clock_};
   std::unique_ptr<net::ReverseCalls> calls_ = net::ReverseCalls::create();
   std::optional<Services> services_{};
   std::unique_ptr<Router> router_{};
@@ -127,6 +129,7 @@ Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slot
     const auto* word = flush == nullptr ? nullptr : std::get_if<std::string>(&flush->value);
     config_.sync_flush = config_.sync_flush || (word != nullptr && *word == "sync");
   }
+  TENON_TRY(live_.load());
   TENON_TRY(load_tables());
   TENON_TRY(open_filters(registry, slots));
   TENON_TRY(consumer_filters_.load());
@@ -274,7 +277,8 @@ void BrokerImpl::build_services() {
                              offsets_,   filters_,       consumer_filters_, consumers_,
                              producers_, locks_,         *pulls_,           holds_,
                              *workers_,  stats_,         *delay_,           *txn_,
-                             *timer_,    *calls_});
+                             *timer_,    *calls_,        live_});
+  live_.add("brokerIP1", [this] { return advertised_.ip; }, {});
   router_ = std::make_unique<Router>(*services_, *pool_);
   main_handler_.serve(*router_);
   fast_handler_.serve(*router_);
@@ -299,6 +303,7 @@ void BrokerImpl::start_timers() {
                       config_.channel_expired_ms / kExpireScansPerLife, 1, kExpireScanMaxMs)),
                   [this] { expire_clients(); });
   pool_->at(0).every(kSamplePeriod, [this] { sample(); });
+  every_on_worker(kItemsPeriod, [this] { stats_.sample_items(clock_.wall_ms(), config_.cluster); });
   if (config_.sync_flush) {
     pool_->at(0).every(kFlushScan, [this] { flush_waiters_.expire(clock_.mono_ns()); });
   }

@@ -128,6 +128,7 @@ inline constexpr std::string_view kNotSet = "not set any response code";
 inline constexpr std::string_view kTopicUnknown = "topic[{}] not exist";
 inline constexpr std::string_view kGroupNotOnline = "the consumer group[{}] not online";
 inline constexpr std::string_view kProducerGroupUnknown = "the producer group[{}] not exist";
+inline constexpr std::string_view kBlackListed = "Can not update config in black list.";
 inline constexpr std::string_view kStatsUnknown = "The stats <{}> <{}> not exist";
 inline constexpr std::string_view kConsumerNotOnline = "The Consumer <{}> <{}> not online";
 inline constexpr std::string_view kConsumerTooOld =

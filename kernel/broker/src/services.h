@@ -9,6 +9,7 @@
 #include "client/producers.h"
 #include "client/queue_locks.h"
 #include "delay/delay_service.h"
+#include "live_config.h"
 #include "meta/consumer_filters.h"
 #include "meta/groups.h"
 #include "meta/offsets.h"
@@ -60,6 +61,7 @@ struct Services {
   TxnService& txn;
   TimerService& timer;
   net::ReverseCalls& calls;  ///< requests to clients over the connections they came on
+  LiveConfig& live;          ///< settings by RocketMQ's names, to read and to change
 };
 
 }  // namespace tenon::broker

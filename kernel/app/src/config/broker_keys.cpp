@@ -44,9 +44,9 @@ void describe_identity(config::Visitor& v, BrokerConfig& c) {
         &c.store_root,
         {.doc = "Folder of all data of this broker.", .rocketmq = "storePathRootDir"});
   v.key("region_id", &c.region_id, {.doc = "Told to producers.", .rocketmq = "regionId"});
-  v.key("trace_on", &c.trace_on, {.doc = "Told to producers.", .rocketmq = "traceOn"});
+  v.key("trace_on", c.trace_on.plain(), {.doc = "Told to producers.", .rocketmq = "traceOn"});
   v.key("permission",
-        &c.permission,
+        c.permission.plain(),
         {.doc = "4 read + 2 write; limits what topics allow.",
          .rocketmq = "brokerPermission",
          .min = 0,
@@ -70,7 +70,7 @@ void describe_registration(config::Visitor& v, BrokerConfig& c) {
 
 void describe_topics(config::Visitor& v, BrokerConfig& c) {
   v.key("auto_create_topic",
-        &c.auto_create_topic,
+        c.auto_create_topic.plain(),
         {.doc = "A send to an unknown topic creates it.", .rocketmq = "autoCreateTopicEnable"});
   v.key("default_topic_queue_count",
         &c.default_topic_queue_count,
@@ -86,7 +86,7 @@ void describe_topics(config::Visitor& v, BrokerConfig& c) {
         {.doc = "Have a topic called like the broker.", .rocketmq = "brokerTopicEnable"});
   v.key(
       "auto_create_group",
-      &c.auto_create_group,
+      c.auto_create_group.plain(),
       {.doc = "An unknown consumer group is created.", .rocketmq = "autoCreateSubscriptionGroup"});
   v.key("trace_topic",
         &c.trace_topic,
@@ -95,11 +95,11 @@ void describe_topics(config::Visitor& v, BrokerConfig& c) {
         &c.trace_topic_name,
         {.doc = "Name of that topic.", .rocketmq = "msgTraceTopicName"});
   v.key("notify_consumer_ids_changed",
-        &c.notify_consumer_ids_changed,
+        c.notify_consumer_ids_changed.plain(),
         {.doc = "Tell the members of a group at once when one comes or goes.",
          .rocketmq = "notifyConsumerIdsChangedEnable"});
   v.key("property_filter",
-        &c.property_filter,
+        c.property_filter.plain(),
         {.doc = "Allow subscriptions of kind SQL92 (a filter plug-in must offer it).",
          .rocketmq = "enablePropertyFilter"});
   v.key("filter_support_retry",
@@ -132,7 +132,7 @@ void describe_topics(config::Visitor& v, BrokerConfig& c) {
 
 void describe_send(config::Visitor& v, BrokerConfig& c) {
   v.key("message_max_bytes",
-        &c.message_max_bytes,
+        c.message_max_bytes.plain(),
         {.doc = "Largest body.", .rocketmq = "maxMessageSize", .min = 1024, .max = 15 << 20});
   v.key("properties_max_bytes",
         &c.properties_max_bytes,
@@ -142,19 +142,19 @@ void describe_send(config::Visitor& v, BrokerConfig& c) {
         {.doc = "A send is answered after the disk has it.",
          .rocketmq = "flushDiskType = SYNC_FLUSH"});
   v.key("sync_flush_timeout_ms",
-        &c.sync_flush_timeout_ms,
+        c.sync_flush_timeout_ms.plain(),
         {.doc = "How long a send waits for that.",
          .rocketmq = "syncFlushTimeout",
          .min = 100,
          .max = 60'000});
   v.key("page_cache_busy_ms",
-        &c.page_cache_busy_ms,
+        c.page_cache_busy_ms.plain(),
         {.doc = "Sends are refused while an append takes longer.",
          .rocketmq = "osPageCacheBusyTimeOutMills",
          .min = 10,
          .max = 60'000});
   v.key("accept_send_from_ms",
-        &c.accept_send_from_ms,
+        c.accept_send_from_ms.plain(),
         {.doc = "Sends before this time are refused.",
          .rocketmq = "startAcceptSendRequestTimeStamp",
          .unit = "ms since 1970 UTC",
@@ -177,7 +177,7 @@ void describe_send(config::Visitor& v, BrokerConfig& c) {
 
 void describe_transactions(config::Visitor& v, BrokerConfig& c) {
   v.key("reject_transaction_message",
-        &c.reject_transaction_message,
+        c.reject_transaction_message.plain(),
         {.doc = "Refuse transactional messages.", .rocketmq = "rejectTransactionMessage"});
   v.key("transaction_op_batch_ms",
         &c.transaction_op_batch_ms,
@@ -230,37 +230,37 @@ void describe_timer(config::Visitor& v, BrokerConfig& c) {
 
 void describe_pull(config::Visitor& v, BrokerConfig& c) {
   v.key("long_polling",
-        &c.long_polling,
+        c.long_polling.plain(),
         {.doc = "A pull without messages waits as long as its client wants.",
          .rocketmq = "longPollingEnable"});
   v.key("short_polling_ms",
-        &c.short_polling_ms,
+        c.short_polling_ms.plain(),
         {.doc = "How long it waits otherwise.",
          .rocketmq = "shortPollingTimeMills",
          .min = 10,
          .max = 60'000});
   v.key("pull_bytes_memory",
-        &c.pull_bytes_memory,
+        c.pull_bytes_memory.plain(),
         {.doc = "Most of one answer from recent messages.",
          .rocketmq = "maxTransferBytesOnMessageInMemory",
          .unit = "bytes",
          .min = 1024,
          .max = 64 << 20});
   v.key("pull_count_memory",
-        &c.pull_count_memory,
+        c.pull_count_memory.plain(),
         {.doc = "Most messages of it.",
          .rocketmq = "maxTransferCountOnMessageInMemory",
          .min = 1,
          .max = 1024});
   v.key("pull_bytes_disk",
-        &c.pull_bytes_disk,
+        c.pull_bytes_disk.plain(),
         {.doc = "Most of one answer from old messages.",
          .rocketmq = "maxTransferBytesOnMessageInDisk",
          .unit = "bytes",
          .min = 1024,
          .max = 64 << 20});
   v.key("pull_count_disk",
-        &c.pull_count_disk,
+        c.pull_count_disk.plain(),
         {.doc = "Most messages of it.",
          .rocketmq = "maxTransferCountOnMessageInDisk",
          .min = 1,
@@ -276,7 +276,7 @@ void describe_pull(config::Visitor& v, BrokerConfig& c) {
         &c.memory_bytes,
         {.doc = "Memory for that rule. 0: the machine's.", .min = 0});
   v.key("slave_read",
-        &c.slave_read,
+        c.slave_read.plain(),
         {.doc = "Let consumers that are far behind read from a slave.",
          .rocketmq = "slaveReadEnable"});
   v.key("parked_pull_max",
@@ -289,13 +289,13 @@ void describe_pull(config::Visitor& v, BrokerConfig& c) {
 
 void describe_query(config::Visitor& v, BrokerConfig& c) {
   v.key("query_max",
-        &c.query_max,
+        c.query_max.plain(),
         {.doc = "Most messages found by a key.",
          .rocketmq = "maxMsgsNumBatch",
          .min = 1,
          .max = 1024});
   v.key("unique_query_max",
-        &c.unique_query_max,
+        c.unique_query_max.plain(),
         {.doc = "Most messages found by a unique key.",
          .rocketmq = "defaultQueryMaxNum",
          .min = 1,

@@ -244,6 +244,16 @@ Result<bool> Topics::remove(std::string_view name) {
   return true;
 }
 
+void Topics::permission_changed() {
+  {
+    const std::scoped_lock lock(mutex_);
+    bump_locked();
+  }
+  if (listener_) {
+    listener_();
+  }
+}
+
 void Topics::set_order_topics(const proto::KvTable& table) {
   const std::scoped_lock lock(mutex_);
   std::vector<proto::TopicConfig> changed;

@@ -82,6 +82,9 @@ class Topics {
   Result<> update(proto::TopicConfig config);
   /// Removes; persists. @return false if it was unknown
   Result<bool> remove(std::string_view name);
+  /// The broker's permission, which limits that of all topics, is another one: name servers must
+  /// take all of them anew.
+  void permission_changed();
   /// Sets `order` of exactly the topics of the table (spec §4.3). Does not persist.
   void set_order_topics(const proto::KvTable& table);
 

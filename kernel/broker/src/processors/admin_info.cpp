@@ -1,4 +1,4 @@
-// State of the broker: 26, 28, 45 and the housekeeping requests (spec: broker §16.2, remoting §7.3).
+// State of the broker: 28, 45 and the housekeeping requests (spec: broker §16.2, remoting §7.3).
 #include "processors/handlers.h"
 
 #include "tenon/base/log.h"
@@ -51,6 +51,12 @@ void put_counters(proto::KvTable& t, const Services& s) {
   const Stats::Totals totals = s.stats.totals();
   const Stats::Daily daily = s.stats.daily();
   const auto number = [](std::uint64_t n) { return std::to_string(n); };
+  const TimeCounts times = s.stats.put_times();
+  t["putMessageEntireTimeMax"] = number(totals.put_max_ms);
+  t["getMessageEntireTimeMax"] = number(totals.get_max_ms);
+  t["putMessageDistributeTime"] = distribution_text(times);
+  t["putLatency99"] = percentile_text(times, 0.99);
+  t["putLatency999"] = percentile_text(times, 0.999);
   t["putMessageTimesTotal"] = number(std::max<std::uint64_t>(totals.put_count, 1));
   t["putMessageFailedTimes"] = number(totals.put_failed);
   t["putMessageSizeTotal"] = number(totals.put_bytes);
@@ -75,13 +81,6 @@ void put_counters(proto::KvTable& t, const Services& s) {
 
 /// Keys without a meaning here; tools need them (broker §16.2, trap at the end).
 void put_constants(proto::KvTable& t) {
-  t["putMessageEntireTimeMax"] = "0";
-  t["getMessageEntireTimeMax"] = "0";
-  t["putMessageDistributeTime"] =
-      "[<=0ms]:0 [0~10ms]:0 [10~50ms]:0 [50~100ms]:0 [100~200ms]:0 [200~500ms]:0 [500ms~1s]:0 "
-      "[1~2s]:0 [2~3s]:0 [3~4s]:0 [4~5s]:0 [5~10s]:0 [10s~]:0 ";
-  t["putLatency99"] = "0.00";
-  t["putLatency999"] = "0.00";
   t["dispatchMaxBuffer"] = "0";
   t["remainTransientStoreBufferNumbs"] = std::to_string(std::numeric_limits<std::int32_t>::max());
   t["sendThreadPoolQueueHeadWaitTimeMills"] = "0";
@@ -120,6 +119,7 @@ void put_store(proto::KvTable& t, const Services& s) {
       static_cast<double>(bounds.end > bounds.durable ? bounds.end - bounds.durable : 0));
   t["commitLogDiskRatio"] = fmt::format("{}", disk.ratio);
   t["consumeQueueDiskRatio"] = t["commitLogDiskRatio"];
+  t["commitLogDiskRatio_" + (s.config.store_root / "commitlog").string()] = t["commitLogDiskRatio"];
   t["commitLogDirCapacity"] =
       fmt::format("Total : {}, Free : {}.", human_bytes(disk.total), human_bytes(disk.free));
   t["earliestMessageTimeStamp"] = std::to_string(earliest_store_ms(s, bounds));
@@ -165,6 +165,9 @@ Reply runtime_info(const Services& s) {
   t["pullThreadPoolQueueCapacity"] = std::to_string(s.config.pull_queue_max);
   t["queryThreadPoolQueueSize"] = std::to_string(s.workers.queued(Workers::Lane::kQuery));
   t["queryThreadPoolQueueCapacity"] = std::to_string(s.config.query_queue_max);
+  // 5.x tools ask for these (broker §16.2).
+  t["brokerActive"] = "true";
+  t["brokerRole"] = "ASYNC_MASTER";
   t["subscriptionMismatchGroups"] = std::to_string(s.consumers.mismatched_groups());
   t["subscriptionMismatchTotal"] = std::to_string(s.consumers.mismatch_total());
   t.merge(s.delay.status());
@@ -173,68 +176,10 @@ Reply runtime_info(const Services& s) {
   return Reply::with_body(proto::encode_kv_table(t));
 }
 
-/// The settings under RocketMQ's names, one `key=value` per line.
-Reply broker_config(const Services& s) {
-  const BrokerConfig& c = s.config;
-  std::string namesrv;
-  for (const std::string& address : c.namesrv) {
-    namesrv += namesrv.empty() ? address : ";" + address;
-  }
-  Reply reply;
-  reply.body = fmt::format(
-      "brokerClusterName={}\nbrokerName={}\nbrokerId={}\nlistenPort={}\nbrokerIP1={}\n"
-      "namesrvAddr={}\nstorePathRootDir={}\nbrokerPermission={}\nregionId={}\ntraceOn={}\n"
-      "autoCreateTopicEnable={}\ndefaultTopicQueueNums={}\nclusterTopicEnable={}\n"
-      "brokerTopicEnable={}\nautoCreateSubscriptionGroup={}\nmaxMessageSize={}\n"
-      "flushDiskType={}\nsyncFlushTimeout={}\nlongPollingEnable={}\nshortPollingTimeMills={}\n"
-      "messageDelayLevel={}\nslaveReadEnable={}\nenablePropertyFilter={}\n"
-      "notifyConsumerIdsChangedEnable={}\nrejectTransactionMessage={}\n"
-      "registerNameServerPeriod={}\nflushConsumerOffsetInterval={}\nmaxMsgsNumBatch={}\n"
-      "maxTransferBytesOnMessageInMemory={}\nmaxTransferCountOnMessageInMemory={}\n"
-      "maxTransferBytesOnMessageInDisk={}\nmaxTransferCountOnMessageInDisk={}\n"
-      "accessMessageInMemoryMaxRatio={}\nbrokerRole=ASYNC_MASTER\n",
-      c.cluster,
-      c.name,
-      c.id,
-      c.port,
-      s.advertised.ip,
-      namesrv,
-      c.store_root.string(),
-      c.permission,
-      c.region_id,
-      c.trace_on,
-      c.auto_create_topic,
-      c.default_topic_queue_count,
-      c.cluster_topic,
-      c.broker_topic,
-      c.auto_create_group,
-      c.message_max_bytes,
-      c.sync_flush ? "SYNC_FLUSH" : "ASYNC_FLUSH",
-      c.sync_flush_timeout_ms,
-      c.long_polling,
-      c.short_polling_ms,
-      c.message_delay_level,
-      c.slave_read,
-      c.property_filter,
-      c.notify_consumer_ids_changed,
-      c.reject_transaction_message,
-      c.register_period_ms,
-      c.flush_consumer_offset_ms,
-      c.query_max,
-      c.pull_bytes_memory,
-      c.pull_count_memory,
-      c.pull_bytes_disk,
-      c.pull_count_disk,
-      c.memory_ratio_pct);
-  reply.field("version", proto::encode(proto::DataVersion{s.stats.start_ms(), 0}));
-  return reply;
-}
-
 }  // namespace
 
 void add_info_handlers(Handlers& table, const Services& s) {
   using C = proto::RequestCode;
-  table[C::kGetBrokerConfig] = {Run::kAdmin, [&s](const Request&) { return broker_config(s); }};
   table[C::kGetBrokerRuntimeInfo] = {Run::kAdmin, [&s](const Request&) { return runtime_info(s); }};
   table[C::kGetAllDelayOffset] = {
       Run::kAdmin, [&s](const Request&) { return Reply::with_body(s.delay.offsets_json()); }};

@@ -129,8 +129,10 @@ Reply all_producers(const Services& s) {
   return Reply::with_body(std::move(body));
 }
 
-double consume_tps(const Services&, std::string_view, std::string_view) {
-  return 0;
+/// Messages per second of the last minute; 0 in the first seconds (broker §16.1).
+double consume_tps(const Services& s, std::string_view group, std::string_view topic) {
+  const auto data = s.stats.items().data(stat::kGroupGetNums, fmt::format("{}@{}", topic, group));
+  return data ? data->minute.tps : 0;
 }
 
 /// @return how much the group has not consumed yet
@@ -212,6 +214,25 @@ Reply broker_consume_stats(const Services& s, const Request& request) {
   return Reply::with_body(std::move(body));
 }
 
+/// Trap: an item that nothing was counted under is an error; tools show 0 (broker §16.1).
+Reply stats_data(const Services& s, const Request& request) {
+  const auto name = need_text(request.command, "statsName");
+  const auto key = need_text(request.command, "statsKey");
+  if (name.has_error() || key.has_error()) {
+    return system_error(name.has_error() ? name.error() : key.error());
+  }
+  const auto data = s.stats.items().data(name.value(), key.value());
+  if (!data) {
+    return Reply::error(Code::kSystemError,
+                        fmt::format(remark::kStatsUnknown, name.value(), key.value()));
+  }
+  const auto item = [](const StatsItems::Window& w) {
+    return proto::StatsItem{static_cast<std::int64_t>(w.sum), w.tps, w.average};
+  };
+  return Reply::with_body(
+      proto::encode(proto::BrokerStatsData{item(data->minute), item(data->hour), item(data->day)}));
+}
+
 Reply consumed_by(const Services& s, const Request& request) {
   const auto topic = need_text(request.command, "topic");
   if (topic.has_error()) {
@@ -242,6 +263,8 @@ void add_stats_handlers(Handlers& table, const Services& s) {
   table[C::kGetAllProducerInfo] = {Run::kAdmin, [&s](const Request&) { return all_producers(s); }};
   table[C::kGetConsumeStats] = {Run::kAdmin,
                                 [&s](const Request& r) { return consume_stats(s, r); }};
+  table[C::kViewBrokerStatsData] = {Run::kAdmin,
+                                    [&s](const Request& r) { return stats_data(s, r); }};
   table[C::kGetBrokerConsumeStats] = {
       Run::kAdmin, [&s](const Request& r) { return broker_consume_stats(s, r); }};
   table[C::kQueryTopicConsumeByWho] = {Run::kAdmin,

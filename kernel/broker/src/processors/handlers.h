@@ -33,12 +33,13 @@ void add_send_back_handlers(Handlers& table, const Services& s);        ///< 36
 void add_transaction_handlers(Handlers& table, const Services& s);      ///< 37 323
 void add_recall_handlers(Handlers& table, const Services& s);           ///< 370
 void add_topic_handlers(Handlers& table, const Services& s);            ///< 17 18 21 215 305 351
-void add_group_handlers(Handlers& table, const Services& s);  ///< 200 201 207 225 343 345 352
-void add_stats_handlers(Handlers& table, const Services& s);  ///< 202 203 204 208 300 317
-void add_info_handlers(Handlers& table, const Services& s);   ///< 26 28 45 …
+void add_group_handlers(Handlers& table, const Services& s);   ///< 200 201 207 225 343 345 352
+void add_stats_handlers(Handlers& table, const Services& s);   ///< 202 203 204 208 300 315 317
+void add_info_handlers(Handlers& table, const Services& s);    ///< 28 45
+void add_config_handlers(Handlers& table, const Services& s);  ///< 25 26
 void add_consumer_relay_handlers(Handlers& table, const Services& s);  ///< 223 307 309
 void add_group_offset_handlers(Handlers& table, const Services& s);    ///< 222 303 308 314
-void add_queue_admin_handlers(Handlers& table, const Services& s);     ///< 306 316 321 329
+void add_queue_admin_handlers(Handlers& table, const Services& s);     ///< 306 316 321
 
 /// The topic %RETRY%group of a heartbeat or a send-back, created if absent (not persisted).
 TopicPtr ensure_retry_topic(const Services& s,

@@ -34,6 +34,7 @@ struct SendBatch {
   std::vector<tenon_record> records{};
   std::vector<tenon_append_result> results{};
   Arena arena{};
+  std::uint64_t since_ns = 0;  ///< when it was to be appended
 
   void clear() {
     constexpr std::size_t kKept = 4096;  ///< records whose memory stays with the thread
@@ -64,6 +65,7 @@ struct IoState {
       : topics(services.topics.published()),
         groups(services.groups.published()),
         stats(services.stats.add_thread()),
+        items(services.stats.items()),
         lag(services.config.wait_in_send_queue_ms),
         random(seed | 1) {}
 
@@ -88,6 +90,7 @@ struct IoState {
   Cached<TopicMap> topics;
   Cached<GroupMap> groups;
   ThreadStats& stats;
+  StatsView items;
   SendBatch batch{};
   std::deque<WaitingSends> waiting{};
   bool retry_armed = false;

@@ -62,7 +62,8 @@ std::int32_t pull_code(PullStatus status, std::int64_t offset) noexcept {
 PullProcessor::PullProcessor(const Services& services, StateOf state_of)
     : s_(services),
       state_of_(std::move(state_of)),
-      worker_stats_(services.stats.add_thread()) {}
+      worker_stats_(services.stats.add_thread()),
+      worker_items_(services.stats.items()) {}
 
 /// Checks 1 to 13 of broker §8.1 in Java's order.
 PullProcessor::Checked PullProcessor::check(const IoState& io,
@@ -191,7 +192,7 @@ void PullProcessor::handle(IoState& io, const Request& request) {
     to_worker(caller, header, checked, queue);
     return;
   }
-  count(io.stats, result);
+  count(io, header, result);
   const std::int32_t code = pull_code(result.status, header.offset);
   if (!result.failed && code == Code::kPullNotFound &&
       (header.sys_flag & PullHeader::kSuspend) != 0) {
@@ -309,7 +310,7 @@ void PullProcessor::rerun(IoState& io, const ParkedPtr& pull) {
     to_worker(caller, header, checked, queue);
     return;
   }
-  count(io.stats, result);
+  count(io, header, result);
   if (result.status == PullStatus::kOffsetOverflowOne && pull->offset != pull->asked_offset) {
     result.status = PullStatus::kNoMatchedMessage;  // entries were passed over while it waited
   }
@@ -370,6 +371,8 @@ void PullProcessor::to_worker(const Caller& caller,
        max_bytes = header.max_bytes,
        filter = checked.filter,
        group = checked.group,
+       topic = std::string(header.topic),
+       queue_id = header.queue_id,
        queue,
        since_ns] {
         const Caller later{connection, opaque, kind, false};
@@ -385,6 +388,9 @@ void PullProcessor::to_worker(const Caller& caller,
         }
         PullResult result;
         s_.pulls.read({queue, offset, max_count, max_bytes, filter.get(), true}, result);
+        count_shared({group->name, topic, queue_id, result.count, result.bytes, 0, true},
+                     result,
+                     (s_.clock.mono_ns() - since_ns) / 1'000'000);
         answer(later, *group, result, offset);
       });
   if (!taken) {
@@ -461,18 +467,30 @@ void PullProcessor::answer(const Caller& caller,
   caller.connection->send(std::move(frame));
 }
 
-void PullProcessor::count(ThreadStats& stats, const PullResult& result) const {
+void PullProcessor::count(IoState& io, const PullHeader& header, const PullResult& result) const {
+  ThreadStats& stats = io.stats;
   if (result.status == PullStatus::kFound) {
     ThreadStats::add(stats.get_found, 1);
     ThreadStats::add(stats.get_count, result.count);
     ThreadStats::add(stats.get_bytes, result.bytes);
+    // A read that did not have to wait for the disk takes no time that can be told in ms.
+    io.items.got(
+        {header.group, header.topic, header.queue_id, result.count, result.bytes, 0, false});
   } else {
     ThreadStats::add(stats.get_miss, 1);
   }
 }
 
-void PullProcessor::count_shared(const PullResult& result) {
+void PullProcessor::count_shared(StatsView::Got got,
+                                 const PullResult& result,
+                                 std::uint64_t took_ms) {
   if (result.status == PullStatus::kFound && !result.failed) {
+    got.took_ms = took_ms;
+    {
+      const std::scoped_lock lock(worker_items_mutex_);
+      worker_items_.got(got);
+      ThreadStats::raise(worker_stats_.get_max_ms, took_ms);
+    }
     worker_stats_.get_found.fetch_add(1, std::memory_order_relaxed);
     worker_stats_.get_count.fetch_add(result.count, std::memory_order_relaxed);
     worker_stats_.get_bytes.fetch_add(result.bytes, std::memory_order_relaxed);

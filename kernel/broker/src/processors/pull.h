@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,13 +86,15 @@ class PullProcessor {
               PullResult& result,
               std::int64_t offset) const;
   void answer_error(const Caller& caller, std::int32_t code, std::string_view remark) const;
-  void count(ThreadStats& stats, const PullResult& result) const;
-  void count_shared(const PullResult& result);
+  void count(IoState& io, const PullHeader& header, const PullResult& result) const;
+  void count_shared(StatsView::Got got, const PullResult& result, std::uint64_t took_ms);
   void report_moved(const PullHeader& header, std::int64_t next_offset);
 
   const Services& s_;
   StateOf state_of_;
   ThreadStats& worker_stats_;  ///< of all workers together
+  std::mutex worker_items_mutex_{};
+  StatsView worker_items_;  ///< guarded by worker_items_mutex_
 };
 
 /// Code of a read's status (spec: broker §8.3).

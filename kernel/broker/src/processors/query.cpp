@@ -45,7 +45,7 @@ Result<tenon_key_query> parse_query(const Services& s, const Request& request) {
   q.key = host::abi_str(key);
   const bool unique = c.field_bool("_UNIQUE_KEY_QUERY").value_or(false);
   q.max = static_cast<std::uint32_t>(unique ? s.config.unique_query_max
-                                            : std::clamp(wanted, 0, s.config.query_max));
+                                            : std::clamp(wanted, 0, s.config.query_max.get()));
   return q;
 }
 

@@ -74,6 +74,7 @@ Router::Router(const Services& services, net::IoPool& pool)
   add_group_handlers(handlers_, s_);
   add_stats_handlers(handlers_, s_);
   add_info_handlers(handlers_, s_);
+  add_config_handlers(handlers_, s_);
   add_consumer_relay_handlers(handlers_, s_);
   add_group_offset_handlers(handlers_, s_);
   add_queue_admin_handlers(handlers_, s_);

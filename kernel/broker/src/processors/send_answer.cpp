@@ -16,6 +16,35 @@ namespace {
 
 using Code = proto::ResponseCode;
 
+/// Counts neighbouring sends to one topic together.
+class TopicRun {
+ public:
+  explicit TopicRun(StatsView& items)
+      : items_(items) {}
+  void add(const tenon_record& record, const tenon_append_result& result) {
+    const std::string_view topic = host::text(record.topic);
+    if (topic != topic_) {
+      end();
+      topic_ = topic;
+    }
+    messages_ += record.count;
+    bytes_ += result.bytes;
+  }
+  void end() {
+    if (messages_ > 0) {
+      items_.put(topic_, messages_, bytes_);
+    }
+    messages_ = 0;
+    bytes_ = 0;
+  }
+
+ private:
+  StatsView& items_;
+  std::string_view topic_{};
+  std::uint64_t messages_ = 0;
+  std::uint64_t bytes_ = 0;
+};
+
 }  // namespace
 
 PutFailure put_failure(tenon_status status, const Services& services) {
@@ -48,9 +77,11 @@ void SendProcessor::answer_batch(IoState& io,
                                  const net::ConnectionPtr& connection,
                                  SendBatch& batch) {
   const std::size_t n = batch.records.size();
+  const std::uint64_t took_ms = (s_.clock.mono_ns() - batch.since_ns) / 1'000'000u;
   std::uint64_t flush_upto = 0;
   std::uint64_t messages = 0;
   std::uint64_t bytes = 0;
+  TopicRun of_topic(io.items);
   for (std::size_t i = 0; i < n; ++i) {
     const PendingSend& send = batch.pending[i];
     tenon_append_result& result = batch.results[i];
@@ -66,11 +97,14 @@ void SendProcessor::answer_batch(IoState& io,
     }
     messages += batch.records[i].count;
     bytes += result.bytes;
+    of_topic.add(batch.records[i], result);
     if (send.wait_durable) {
       flush_upto = std::max(flush_upto, result.phys + result.bytes);
     }
     answer_put(connection, send, batch.records[i], result);
   }
+  of_topic.end();
+  io.stats.put_took(took_ms, messages);
   ThreadStats::add(io.stats.put_count, messages);
   ThreadStats::add(io.stats.put_bytes, bytes);
   if (flush_upto != 0) {

@@ -197,12 +197,18 @@ Reply send_back(const Services& s, const Request& request) {
   const std::int32_t max = request.command.version >= kVersionWithMax && back.max_reconsume_times
                                ? *back.max_reconsume_times
                                : group->retry_max_times;
+  const std::string stat_key =
+      fmt::format("{}@{}",
+                  proto::find_property(original.value().properties, proto::prop::kRetryTopic)
+                      .value_or(original.value().topic),
+                  back.group);
   RetryCopy copy(s, original.value(), back);
   const tenon_append_result result = copy.store(*topic, max);
   release();
   if (result.status < 0) {
     return Reply::error(Code::kSystemError, std::string(put_failure(result.status, s).status_name));
   }
+  s.stats.items().item(stat::kSendBackNums, stat_key).add(1);
   return {};
 }
 

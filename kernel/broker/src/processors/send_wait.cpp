@@ -42,6 +42,7 @@ void SendProcessor::flush(IoState& io,
     try_waiting(io);
   }
   batch.results.resize(batch.records.size());
+  batch.since_ns = s_.clock.mono_ns();
   const bool behind_others = !io.waiting.empty();
   if (!behind_others && s_.log.try_append(batch.records, batch.results, kPatience)) {
     answer_batch(io, connection, batch);

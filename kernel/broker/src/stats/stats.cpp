@@ -27,6 +27,15 @@ std::uint64_t value_of(const Stats::Totals& t, Stats::Rate rate) {
 
 }  // namespace
 
+void ThreadStats::put_took(std::uint64_t ms, std::uint64_t messages) noexcept {
+  std::size_t i = 0;
+  while (i < kTimeClasses.size() && ms > kTimeClasses[i]) {
+    ++i;
+  }
+  add(put_times[i], messages);
+  raise(put_max_ms, ms);
+}
+
 ThreadStats& Stats::add_thread() {
   const std::scoped_lock lock(mutex_);
   return threads_.emplace_back();
@@ -43,6 +52,11 @@ Stats::Totals Stats::totals() const {
     t.get_bytes += s.get_bytes.load(std::memory_order_relaxed);
     t.get_found += s.get_found.load(std::memory_order_relaxed);
     t.get_miss += s.get_miss.load(std::memory_order_relaxed);
+    for (std::size_t i = 0; i < t.put_times.size(); ++i) {
+      t.put_times[i] += s.put_times[i].load(std::memory_order_relaxed);
+    }
+    t.put_max_ms = std::max(t.put_max_ms, s.put_max_ms.load(std::memory_order_relaxed));
+    t.get_max_ms = std::max(t.get_max_ms, s.get_max_ms.load(std::memory_order_relaxed));
   }
   return t;
 }
@@ -80,6 +94,31 @@ std::string Stats::rates(Rate rate) const {
   return out;
 }
 
+TimeCounts Stats::put_times() const {
+  TimeCounts counts = totals().put_times;
+  const std::scoped_lock lock(mutex_);
+  constexpr std::size_t kMinute = 60;
+  if (!samples_.empty()) {
+    const std::size_t back = std::min(samples_.size(), kMinute);
+    const TimeCounts& before = samples_[samples_.size() - back].totals.put_times;
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+      counts[i] -= std::min(before[i], counts[i]);
+    }
+  }
+  return counts;
+}
+
+void Stats::sample_items(std::int64_t now_ms, std::string_view cluster) {
+  const Totals t = totals();
+  if (t.put_count > 0) {
+    items_.item(stat::kBrokerPutNums, cluster).set(t.put_count, t.put_count);
+  }
+  if (t.get_count > 0) {
+    items_.item(stat::kBrokerGetNums, cluster).set(t.get_count, t.get_found);
+  }
+  items_.sample(now_ms);
+}
+
 void Stats::roll_day() {
   const Totals now = totals();
   const std::scoped_lock lock(mutex_);
@@ -89,6 +128,42 @@ void Stats::roll_day() {
 Stats::Daily Stats::daily() const {
   const std::scoped_lock lock(mutex_);
   return daily_;
+}
+
+std::string distribution_text(const TimeCounts& counts) {
+  constexpr std::array<std::string_view, kTimeClasses.size() + 1> kNames{"<=0ms",
+                                                                         "0~10ms",
+                                                                         "10~50ms",
+                                                                         "50~100ms",
+                                                                         "100~200ms",
+                                                                         "200~500ms",
+                                                                         "500ms~1s",
+                                                                         "1~2s",
+                                                                         "2~3s",
+                                                                         "3~4s",
+                                                                         "4~5s",
+                                                                         "5~10s",
+                                                                         "10s~"};
+  std::string out;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    out += fmt::format("[{}]:{} ", kNames[i], counts[i]);
+  }
+  return out;
+}
+
+std::string percentile_text(const TimeCounts& counts, double part) {
+  std::uint64_t all = 0;
+  for (const std::uint64_t n : counts) {
+    all += n;
+  }
+  std::uint64_t seen = 0;
+  for (std::size_t i = 0; i < kTimeClasses.size(); ++i) {
+    seen += counts[i];
+    if (static_cast<double>(seen) >= part * static_cast<double>(all)) {
+      return fmt::format("{:.2f}", static_cast<double>(kTimeClasses[i]));
+    }
+  }
+  return fmt::format("{:.2f}", 2.0 * kTimeClasses.back());
 }
 
 }  // namespace tenon::broker

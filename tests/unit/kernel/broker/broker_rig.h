@@ -64,6 +64,7 @@ struct Rig {
       TxnDeps{config, clock, advertised.store_host, *log, topics, offsets, producers, nullptr}};
   std::unique_ptr<net::IoPool> pool = net::IoPool::start({.threads = 1}).value();
   std::unique_ptr<net::ReverseCalls> calls = net::ReverseCalls::create();
+  LiveConfig live{config, clock};
   Services services{config,
                     clock,
                     advertised,
@@ -85,7 +86,8 @@ struct Rig {
                     delay,
                     txn,
                     timer,
-                    *calls};
+                    *calls,
+                    live};
 
   std::unique_ptr<Log> open_log() {
     config.store_root = folder.path();

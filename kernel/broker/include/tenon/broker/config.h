@@ -2,6 +2,7 @@
 // in. Names in brackets are RocketMQ's. Ranges are checked by validate().
 #pragma once
 
+#include "tenon/base/live.h"
 #include "tenon/base/result.h"
 
 #include <cstddef>
@@ -12,7 +13,7 @@
 
 namespace tenon::broker {
 
-/// Values are immutable after start.
+/// Values are immutable after start, except those that are Live: administrators change them.
 struct BrokerConfig {
   // Identity and addresses.
   std::string cluster = "DefaultCluster";  ///< [brokerClusterName] also the name of a topic
@@ -26,23 +27,23 @@ struct BrokerConfig {
   std::vector<std::string> namesrv{};          ///< [namesrvAddr] host:port of every name server
   std::filesystem::path store_root = "store";  ///< [storePathRootDir] folder of all data
   std::string region_id = "DefaultRegion";     ///< [regionId] told to producers
-  bool trace_on = true;                        ///< [traceOn] told to producers
-  std::int32_t permission = 6;  ///< [brokerPermission] 4 read + 2 write; mask of all topics
+  Live<bool> trace_on{true};                   ///< [traceOn] told to producers
+  Live<std::int32_t> permission{6};  ///< [brokerPermission] 4 read + 2 write; mask of all topics
 
   // Registration with name servers.
   std::int64_t register_period_ms = 30'000;  ///< [registerNameServerPeriod] 10000..60000, clamped
   std::int64_t register_timeout_ms = 6'000;  ///< [registerBrokerTimeoutMills] 100..60000
 
   // Topics and groups.
-  bool auto_create_topic = true;                         ///< [autoCreateTopicEnable]
+  Live<bool> auto_create_topic{true};                    ///< [autoCreateTopicEnable]
   std::int32_t default_topic_queue_count = 8;            ///< [defaultTopicQueueNums] 1..1024
   bool cluster_topic = true;                             ///< [clusterTopicEnable]
   bool broker_topic = true;                              ///< [brokerTopicEnable]
-  bool auto_create_group = true;                         ///< [autoCreateSubscriptionGroup]
+  Live<bool> auto_create_group{true};                    ///< [autoCreateSubscriptionGroup]
   bool trace_topic = false;                              ///< [traceTopicEnable]
   std::string trace_topic_name = "RMQ_SYS_TRACE_TOPIC";  ///< [msgTraceTopicName]
-  bool notify_consumer_ids_changed = true;               ///< [notifyConsumerIdsChangedEnable]
-  bool property_filter = false;                          ///< [enablePropertyFilter] allow SQL92
+  Live<bool> notify_consumer_ids_changed{true};          ///< [notifyConsumerIdsChangedEnable]
+  Live<bool> property_filter{false};                     ///< [enablePropertyFilter] allow SQL92
   bool filter_support_retry = false;          ///< [filterSupportRetry] also retried messages
   bool calc_filter_bitmap = false;            ///< [enableCalcFilterBitMap]
   std::uint32_t expected_filter_groups = 32;  ///< [expectConsumerNumUseFilter] 1..4096
@@ -50,14 +51,15 @@ struct BrokerConfig {
   std::int64_t filter_clean_ms = 86'400'000;  ///< [filterDataCleanTimeSpan] not below 0
 
   // Sending.
-  std::uint32_t message_max_bytes = 4u * 1024 * 1024;  ///< [maxMessageSize] body; 1 KiB..15 MiB
-  std::uint32_t properties_max_bytes = 32767;          ///< not above 32767
-  bool sync_flush = false;                     ///< [flushDiskType=SYNC_FLUSH] answer after fsync
-  std::int64_t sync_flush_timeout_ms = 5'000;  ///< [syncFlushTimeout] 100..60000
-  std::int64_t page_cache_busy_ms = 1'000;     ///< [osPageCacheBusyTimeOutMills] 10..60000
-  bool store_reply = true;                     ///< [storeReplyMessageEnable]
-  std::int64_t accept_send_from_ms = 0;        ///< [startAcceptSendRequestTimeStamp] epoch ms
-  bool reject_transaction_message = false;     ///< [rejectTransactionMessage]
+  Live<std::uint32_t> message_max_bytes{4u * 1024 *
+                                        1024};  ///< [maxMessageSize] body; 1 KiB..15 MiB
+  std::uint32_t properties_max_bytes = 32767;   ///< not above 32767
+  bool sync_flush = false;                      ///< [flushDiskType=SYNC_FLUSH] answer after fsync
+  Live<std::int64_t> sync_flush_timeout_ms{5'000};  ///< [syncFlushTimeout] 100..60000
+  Live<std::int64_t> page_cache_busy_ms{1'000};     ///< [osPageCacheBusyTimeOutMills] 10..60000
+  bool store_reply = true;                          ///< [storeReplyMessageEnable]
+  Live<std::int64_t> accept_send_from_ms{0};        ///< [startAcceptSendRequestTimeStamp] epoch ms
+  Live<bool> reject_transaction_message{false};     ///< [rejectTransactionMessage]
   std::int64_t transaction_op_batch_ms = 0;  ///< [transactionOpBatchInterval] 0 = each decision at
                                              ///< once, as 4.x does and reads; 0..60000
   std::uint32_t transaction_op_batch_bytes = 4'096;  ///< [transactionOpMsgMaxSize] 64..1 MiB
@@ -75,20 +77,20 @@ struct BrokerConfig {
                                                  ///< log is kept; 60..2592000
 
   // Pulling.
-  bool long_polling = true;                   ///< [longPollingEnable]
-  std::int64_t short_polling_ms = 1'000;      ///< [shortPollingTimeMills] 10..60000
-  std::uint32_t pull_bytes_memory = 262'144;  ///< [maxTransferBytesOnMessageInMemory]
-  std::uint32_t pull_count_memory = 32;       ///< [maxTransferCountOnMessageInMemory] 1..1024
-  std::uint32_t pull_bytes_disk = 65'536;     ///< [maxTransferBytesOnMessageInDisk]
-  std::uint32_t pull_count_disk = 8;          ///< [maxTransferCountOnMessageInDisk] 1..1024
-  std::uint32_t memory_ratio_pct = 40;        ///< [accessMessageInMemoryMaxRatio] 1..95
-  std::uint64_t memory_bytes = 0;             ///< RAM for the rule above; 0 = of the machine
-  bool slave_read = false;                    ///< [slaveReadEnable]
-  std::uint32_t parked_pull_max = 100'000;    ///< [pullThreadPoolQueueCapacity] 1..10000000
+  Live<bool> long_polling{true};                   ///< [longPollingEnable]
+  Live<std::int64_t> short_polling_ms{1'000};      ///< [shortPollingTimeMills] 10..60000
+  Live<std::uint32_t> pull_bytes_memory{262'144};  ///< [maxTransferBytesOnMessageInMemory]
+  Live<std::uint32_t> pull_count_memory{32};       ///< [maxTransferCountOnMessageInMemory] 1..1024
+  Live<std::uint32_t> pull_bytes_disk{65'536};     ///< [maxTransferBytesOnMessageInDisk]
+  Live<std::uint32_t> pull_count_disk{8};          ///< [maxTransferCountOnMessageInDisk] 1..1024
+  std::uint32_t memory_ratio_pct = 40;             ///< [accessMessageInMemoryMaxRatio] 1..95
+  std::uint64_t memory_bytes = 0;                  ///< RAM for the rule above; 0 = of the machine
+  Live<bool> slave_read{false};                    ///< [slaveReadEnable]
+  std::uint32_t parked_pull_max = 100'000;         ///< [pullThreadPoolQueueCapacity] 1..10000000
 
   // Queries and offsets.
-  std::int32_t query_max = 64;                    ///< [maxMsgsNumBatch] 1..1024
-  std::int32_t unique_query_max = 32;             ///< [defaultQueryMaxNum] 1..1024
+  Live<std::int32_t> query_max{64};               ///< [maxMsgsNumBatch] 1..1024
+  Live<std::int32_t> unique_query_max{32};        ///< [defaultQueryMaxNum] 1..1024
   std::int64_t flush_consumer_offset_ms = 5'000;  ///< [flushConsumerOffsetInterval] 100..600000
 
   // Clients.
