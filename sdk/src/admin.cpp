@@ -1,6 +1,7 @@
 // Administration (spec: client §8; remoting §6.4 to §6.6, §7.1, §8).
 #include "tenon/sdk/admin.h"
 
+#include "admin_calls.h"
 #include "client_core.h"
 #include "errors.h"
 #include "message_block.h"
@@ -17,6 +18,8 @@ namespace tenon::sdk {
 namespace {
 
 using detail::ClientCore;
+using detail::cluster_info;
+using detail::masters_of;
 
 constexpr std::chrono::milliseconds kTimeout{5'000};
 constexpr std::chrono::milliseconds kQueryTimeout{6'000};
@@ -62,43 +65,6 @@ Result<std::int64_t> ask_offset(ClientCore& client, const Queue& queue, proto::C
     return make_error(Errc::kBadAnswer, "the answer has no offset", queue.broker);
   }
   return *offset;
-}
-
-Result<proto::ClusterInfo> cluster_info(ClientCore& client) {
-  auto answer =
-      client.routes().ask_name_server_ok(make_request(proto::RequestCode::kGetBrokerClusterInfo));
-  if (!answer) {
-    return std::move(answer).error();
-  }
-  auto info = proto::decode_cluster_info(answer->body);
-  if (info.has_error()) {
-    return from_base(info.error(), Errc::kBadAnswer);
-  }
-  return std::move(info).value();
-}
-
-Result<std::vector<std::string>> masters_of(ClientCore& client, std::string_view cluster) {
-  auto info = cluster_info(client);
-  if (!info) {
-    return std::move(info).error();
-  }
-  std::vector<std::string> out;
-  const auto names = info->clusters.find(std::string(cluster));
-  if (names != info->clusters.end()) {
-    for (const std::string& name : names->second) {
-      const auto broker = info->brokers.find(name);
-      if (broker != info->brokers.end()) {
-        const auto master = broker->second.addrs.find(0);
-        if (master != broker->second.addrs.end()) {
-          out.push_back(master->second);
-        }
-      }
-    }
-  }
-  if (out.empty()) {
-    return make_error(Errc::kNotFound, "no cluster called " + std::string(cluster));
-  }
-  return out;
 }
 
 std::vector<MessageView> decode_body(proto::Command&& answer, std::string_view broker) {

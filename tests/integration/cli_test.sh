@@ -123,6 +123,25 @@ grep -q '"colour":"red"' <<<"$json" || fail "property: $json"
 json consume --topic Orders --group g2 --filter 'created || other' --count 2 --timeout 30s
 grep -q '"from a file"' <<<"$json" || fail "filter: $json"
 expect 1 'of 1 messages within 2s' "$bin/tenon" --namesrv "$namesrv" consume --topic Orders --group g1 --count 1 --timeout 2s
+
+echo "== groups"
+json group list
+grep -q '"group":"g1"' <<<"$json" || fail "group list: $json"
+expect 0 'group g1, nobody is online' "$bin/tenon" --namesrv "$namesrv" group show g1
+json group show g1
+[ "$(value lag)" = 0 ] || fail "group show: $json"
+expect 1 'not online and has no offsets' "$bin/tenon" --namesrv "$namesrv" group show g-unknown
+expect 2 'one of --to-start, --to-end, --back' "$bin/tenon" --namesrv "$namesrv" group reset-offset g1 --topic Orders
+expect 0 ' 0$' "$bin/tenon" --namesrv "$namesrv" group reset-offset g1 --topic Orders --to-start
+json group show g1
+[ "$(value lag)" -gt 0 ] || fail "group show after the reset: $json"
+expect 0 'OFFSET' "$bin/tenon" --namesrv "$namesrv" group reset-offset g1 --topic Orders --to-end
+expect 0 'OFFSET' "$bin/tenon" --namesrv "$namesrv" group reset-offset g1 --topic Orders --back 5m
+expect 0 'OFFSET' "$bin/tenon" --namesrv "$namesrv" group reset-offset g1 --topic Orders --to-end
+expect 1 'tenon: ' "$bin/tenon" --namesrv "$namesrv" group reset-offset g1 --topic NoSuchTopic --to-end
+expect 0 'group g-set set' "$bin/tenon" --namesrv "$namesrv" group set g-set --retries 3 --no-broadcast
+expect 0 'g-set +yes +no +3 +yes' "$bin/tenon" --namesrv "$namesrv" group list
+expect 0 'group g-set deleted' "$bin/tenon" --namesrv "$namesrv" group delete g-set --with-offsets
 json query key Orders o-17
 grep -q "\"id\":\"$id\"" <<<"$json" || fail "query key: $json"
 json query id "$offset_id"

@@ -77,6 +77,7 @@ int main(int argc, char** argv) {
   app.get_formatter()->column_width(36);
   add_dev(app, context);
   add_topic(app, context);
+  add_group(app, context);
   add_send(app, context);
   add_consume(app, context);
   add_query(app, context);

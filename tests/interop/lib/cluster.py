@@ -257,15 +257,17 @@ def peer_jars(version="4.9.7"):
     return os.path.join(cache, version, "*")
 
 
-def mqadmin(namesrv, *args, seconds=60):
-    """Output of the official admin tool 4.9.7."""
+def mqadmin(namesrv, *args, seconds=60, version="4.9.7"):
+    """Output of the official admin tool."""
     home = os.path.join(ROOT, "build", "interop", "mqadmin-home")
     os.makedirs(os.path.join(home, "conf"), exist_ok=True)
     config = os.path.join(home, "conf", "logback_tools.xml")
     if not os.path.exists(config):
         with open(config, "w") as f:
             f.write('<configuration><root level="OFF"/></configuration>')
-    done = subprocess.run(["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Drocketmq.namesrv.addr={namesrv}", "-cp", peer_jars(),
+        with open(os.path.join(home, "conf", "rmq.tools.logback.xml"), "w") as f:
+            f.write("<configuration/>")
+    done = subprocess.run(["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Drocketmq.namesrv.addr={namesrv}", f"-Duser.home={home}", "-cp", peer_jars(version),
                            "org.apache.rocketmq.tools.command.MQAdminStartup", *args],
                           env=dict(os.environ, ROCKETMQ_HOME=home), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds)
     return done.stdout

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <set>
 
 namespace tenon::app {
 namespace {
@@ -69,6 +70,37 @@ sdk::Result<sdk::Client> connect(const Context& context, sdk::ClientOptions opti
   });
   options.name_servers = context.namesrv;
   return sdk::Client::connect(std::move(options));
+}
+
+sdk::Result<std::string> choose_cluster(sdk::Admin& admin, const std::string& wanted) {
+  if (!wanted.empty()) {
+    return wanted;
+  }
+  auto brokers = admin.brokers();
+  if (!brokers) {
+    return std::move(brokers).error();
+  }
+  std::set<std::string> names;
+  for (const auto& broker : *brokers) {
+    names.insert(broker.cluster);
+  }
+  if (names.size() == 1) {
+    return *names.begin();
+  }
+  sdk::Error error;
+  error.code = make_error_code(names.empty() ? sdk::Errc::kNotFound : sdk::Errc::kInvalidArgument);
+  error.remark = names.empty() ? "no broker is registered at the name server"
+                               : "there are several clusters, choose one with --cluster";
+  return error;
+}
+
+int with_admin(const Context& context, const std::function<int(sdk::Admin&)>& use) {
+  auto client = connect(context);
+  if (!client) {
+    return failed(context, client.error());
+  }
+  auto admin = sdk::Admin::open(*client);
+  return admin ? use(*admin) : failed(context, admin.error());
 }
 
 std::string message_line(const sdk::MessageView& message) {

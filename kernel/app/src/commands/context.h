@@ -6,6 +6,7 @@
 #include "support/json.h"
 #include "support/stop_signal.h"
 
+#include "tenon/sdk/admin.h"
 #include "tenon/sdk/client.h"
 #include "tenon/sdk/message.h"
 #include "tenon/sdk/result.h"
@@ -34,6 +35,7 @@ struct Context {
 /// Each adds its command with options and help; the command sets Context::run.
 void add_dev(CLI::App& app, Context& context);
 void add_topic(CLI::App& app, Context& context);
+void add_group(CLI::App& app, Context& context);
 void add_send(CLI::App& app, Context& context);
 void add_consume(CLI::App& app, Context& context);
 void add_query(CLI::App& app, Context& context);
@@ -51,6 +53,11 @@ int print_line(std::string_view text);
 
 /// A client of the name servers on the command line.
 sdk::Result<sdk::Client> connect(const Context& context, sdk::ClientOptions options = {});
+
+/// Runs `use` with an Admin of such a client.
+int with_admin(const Context& context, const std::function<int(sdk::Admin&)>& use);
+/// The cluster to work on: the one that was named, or the only one there is.
+sdk::Result<std::string> choose_cluster(sdk::Admin& admin, const std::string& wanted);
 
 /// A received message as one line for people, or as members of an open JSON object.
 std::string message_line(const sdk::MessageView& message);

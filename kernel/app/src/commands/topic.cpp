@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <vector>
 
 namespace tenon::app {
@@ -18,38 +17,6 @@ struct TopicOptions {
   int queues = 8;
   int permission = 6;
 };
-
-/// The cluster to work on: the one that was named, or the only one there is.
-sdk::Result<std::string> choose_cluster(sdk::Admin& admin, const std::string& wanted) {
-  if (!wanted.empty()) {
-    return wanted;
-  }
-  auto brokers = admin.brokers();
-  if (!brokers) {
-    return std::move(brokers).error();
-  }
-  std::set<std::string> names;
-  for (const auto& broker : *brokers) {
-    names.insert(broker.cluster);
-  }
-  if (names.size() == 1) {
-    return *names.begin();
-  }
-  sdk::Error error;
-  error.code = make_error_code(names.empty() ? sdk::Errc::kNotFound : sdk::Errc::kInvalidArgument);
-  error.remark = names.empty() ? "no broker is registered at the name server"
-                               : "there are several clusters, choose one with --cluster";
-  return error;
-}
-
-int with_admin(const Context& context, const std::function<int(sdk::Admin&)>& use) {
-  auto client = connect(context);
-  if (!client) {
-    return failed(context, client.error());
-  }
-  auto admin = sdk::Admin::open(*client);
-  return admin ? use(*admin) : failed(context, admin.error());
-}
 
 int create(const Context& context, const TopicOptions& options) {
   return with_admin(context, [&](sdk::Admin& admin) {
