@@ -145,6 +145,7 @@ class Session:
         self.topics, self.settings = description.get("topics", {}), description.get("settings", {})
         self.lines = [l for f in description["files"] for l in load(os.path.join(DATA, "exchanges"), f)]
         self.namesrv_only = description.get("namesrv_only", False)
+        self.longest_pause = description.get("longest_pause_s", LONGEST_PAUSE)
         self.patience = description.get("patience_s", 5)
         self.differences, self.compared, self.connections, self.servers = [], 0, {}, []
         self.starts, self.timeline = {}, []
@@ -350,7 +351,7 @@ class Session:
         before = None
         for i, line in enumerate(self.lines):
             if before is not None and line.file == before.file:
-                time.sleep(max(0, min(line.t - before.t, LONGEST_PAUSE)))
+                time.sleep(max(0, min(line.t - before.t, self.longest_pause)))
             before = line
             if line.file in self.starts:
                 self.timeline.append((self.starts[line.file] + int(line.t * 1000), int(time.time() * 1000)))
