@@ -52,7 +52,11 @@ inline constexpr std::string_view kCreateFileFailed =
     "create mapped file failed, server is busy or broken.";
 inline constexpr std::string_view kUnknownError = "UNKNOWN_ERROR";
 inline constexpr std::string_view kGroupNotExist =
-    "subscription group not exist, {}\nSee http://rocketmq.apache.org/docs/faq/ for further "
+    "subscription group not exist, {} \nSee http://rocketmq.apache.org/docs/faq/ for further "
+    "details.";
+inline constexpr std::string_view kPullGroupNotExist =
+    "subscription group [{}] does not exist, \nSee http://rocketmq.apache.org/docs/faq/ for "
+    "further "
     "details.";
 inline constexpr std::string_view kTopicNotWritable = "the topic[{}] sending message is forbidden";
 inline constexpr std::string_view kLookMessageFailed = "look message by offset failed, {}";

@@ -30,7 +30,7 @@ from lib import cluster
 DATA = os.path.join(cluster.ROOT, "tests", "data", "wire")
 PULLS = (11, 361)
 LONGEST_PAUSE = 0.05  # s; recorded pauses are shortened to this: what must have happened before is waited for anyway
-SHOWN = 160
+SHOWN = 400
 
 
 def java_hash(text):

@@ -83,7 +83,7 @@ PullProcessor::Checked PullProcessor::check(const IoState& io,
       group != io.groups.current().end() ? group->second : s_.groups.find_or_create(header.group);
   if (out.group == nullptr) {
     return fail(Code::kSubscriptionGroupNotExist,
-                fmt::format(remark::kGroupNotExist, header.group));
+                fmt::format(remark::kPullGroupNotExist, header.group));
   }
   if (!out.group->consume_enable) {
     return fail(Code::kNoPermission, fmt::format(remark::kGroupNoPermission, header.group));
