@@ -272,12 +272,29 @@ Result<> BrokerImpl::open_ports() {
 }
 
 void BrokerImpl::build_services() {
-  services_.emplace(Services{config_,    clock_,         advertised_,       levels_,
-                             *log_,      flush_waiters_, topics_,           groups_,
-                             offsets_,   filters_,       consumer_filters_, consumers_,
-                             producers_, locks_,         *pulls_,           holds_,
-                             *workers_,  stats_,         *delay_,           *txn_,
-                             *timer_,    *calls_,        live_});
+  services_.emplace(Services{config_,
+                             clock_,
+                             advertised_,
+                             levels_,
+                             *log_,
+                             flush_waiters_,
+                             topics_,
+                             groups_,
+                             offsets_,
+                             filters_,
+                             consumer_filters_,
+                             consumers_,
+                             producers_,
+                             locks_,
+                             *pulls_,
+                             holds_,
+                             *workers_,
+                             stats_,
+                             *delay_,
+                             *txn_,
+                             *timer_,
+                             *calls_,
+                             live_});
   live_.add("brokerIP1", [this] { return advertised_.ip; }, {});
   router_ = std::make_unique<Router>(*services_, *pool_);
   main_handler_.serve(*router_);

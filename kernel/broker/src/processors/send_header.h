@@ -55,8 +55,8 @@ struct PropertyChanges {
   std::int32_t real_queue_id = 0;
   std::int64_t timer_out_ms = 0;  ///< TIMER_OUT_MS; 0 = none
   bool drop_timer = false;        ///< a delay level wins over the wishes for a time
-  bool dead_letter = false;  ///< DELAY becomes -1: a dead letter is not delayed
-  bool half = false;         ///< drops DELAY and what only the broker may write
+  bool dead_letter = false;       ///< DELAY becomes -1: a dead letter is not delayed
+  bool half = false;              ///< drops DELAY and what only the broker may write
 };
 /// The stored text: the client's without malformed items and, unless it has a real topic, without
 /// WAIT; plus the changes. In the arena.
