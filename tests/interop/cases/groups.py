@@ -30,7 +30,7 @@ def heartbeat(client_id, producer=None):
     return json.dumps({"clientID": client_id, "consumerDataSet": [], "producerDataSet": [{"groupName": producer}] if producer else []}).encode()
 
 
-def tool_commands(cluster, topic, group, producer, client_id, record):
+def tool_commands(cluster, version, topic, group, producer, client_id, record):
     """name → (arguments, what the output must have)."""
     b, brk = cluster.broker, re.escape(cluster.broker)
     broker_name = r"\S+"
@@ -44,7 +44,7 @@ def tool_commands(cluster, topic, group, producer, client_id, record):
         "topicClusterList": (["topicClusterList", "-t", topic], ["^DefaultCluster"]),
         "consumerProgress": (["consumerProgress"], [re.escape(group[:60]) + r"\S*\s+1\s+V"]),
         "consumerProgress-g": (["consumerProgress", "-g", group], [topic + r"\s+" + broker_name + r"\s+0\s+3\s+3\s", r"Diff Total: 0"]),
-        "consumerConnection": (["consumerConnection", "-g", group], [re.escape(client_id), r"SubExpression: \*", r"MessageModel: CLUSTERING"]),
+        "consumerConnection": (["consumerConnection", "-g", group], [re.escape(client_id), topic + r"\s+\*", r"MessageModel: CLUSTERING"]),
         "producerConnection": (["producerConnection", "-g", producer, "-t", topic], ["raw-producer-client"]),
         "producer": (["producer", "-b", b], [re.escape(producer)]),
         "consumerStatus": (["consumerStatus", "-g", group], [re.escape(client_id) + r"\s+V", "Same subscription in the same group", "Rebalance OK"]),
@@ -57,7 +57,7 @@ def tool_commands(cluster, topic, group, producer, client_id, record):
         "updateBrokerConfig": (["updateBrokerConfig", "-b", b, "-k", "maxTransferCountOnMessageInMemory", "-v", "33"], ["update broker config success"]),
         "getConsumerConfig": (["getConsumerConfig", "-g", group], [re.escape(group), r"retryMaxTimes\s+=\s+16"]),
         "queryCq": (["queryCq", "-b", b, "-t", topic, "-q", "0", "-i", "0", "-c", "3", "-g", group], [r"max: 3, min: 0", r"physicOffset=\d+, physicSize=\d+, tagsCode=2598919"]),
-        "queryMsgById": (["queryMsgById", "-i", record.msg_id], [r"OffsetID:\s+" + record.msg_id]),
+        "queryMsgById": (["queryMsgById", "-i", record.msg_id] + (["-t", topic] if version == "5.3.3" else []), [r"OffsetID:\s+" + record.msg_id]),
         "queryMsgByOffset": (["queryMsgByOffset", "-t", topic, "-b", None, "-i", "0", "-o", "0"], [r"Queue Offset:\s+0"]),
         "consumeMessage": (["consumeMessage", "-t", topic, "-b", None, "-g", unique("Reader_"), "-i", "0", "-o", "0", "-c", "2"], ["Consume ok"]),
         "printMsg": (["printMsg", "-t", topic, "-d", "true"], ["MSGID: "]),
@@ -90,7 +90,7 @@ def run_tool(ctx, version):
         name = c.route(topic)["queueDatas"][0]["brokerName"]
     with remoting.Client(cluster.broker, timeout=600) as live:
         assert live.call(remoting.HEARTBEAT, body=heartbeat("raw-producer-client", producer)).code == 0
-        for command, (args, patterns) in tool_commands(cluster, topic, group, producer, client_id, record).items():
+        for command, (args, patterns) in tool_commands(cluster, version, topic, group, producer, client_id, record).items():
             live.start(remoting.HEARTBEAT, body=heartbeat("raw-producer-client", producer))  # this connection stays a member
             try:
                 output = mqadmin(cluster.namesrv, *[name if a is None else a for a in args], seconds=120, version=version)
@@ -214,8 +214,6 @@ def order_topic(ctx):
     assert "update orderConf success" in output, output
     create_topic(cluster, unique("Trigger_"))  # brokers hear of the table when they register
     wait_for("the order flag", order, 70)
-    with remoting.Client(cluster.namesrv) as c:
-        assert c.route(topic).get("orderTopicConf") == f"{name}:4"
     output = mqadmin(cluster.namesrv, "updateOrderConf", "-t", topic, "-m", "delete")
     assert "delete orderConf success" in output, output
 
@@ -232,7 +230,8 @@ def group_show(ctx):
         return json.loads(done.stdout)
     first = ctx.client("java-4.9.8", "consume", cluster.namesrv, group=group, topic=topic, timeout=240)
     first.until("all messages", lambda r: len(r.received()) == 8, 60)
-    wait_for("no lag", lambda: show()["lag"] == 0, 20)
+    wait_consumed(cluster, group, topic, [2, 2, 2, 2])
+    assert show()["lag"] == 0, show()
     one = show()
     assert one["online"] and not one["subscription_mismatch"] and len(one["members"]) == 1, one
     second = ctx.client("java-4.9.8", "consume", cluster.namesrv, group=group, topic=topic, tag="TagB", timeout=240)
