@@ -1,5 +1,5 @@
-// What the SDK offers beyond sending and receiving: order, transactions, requests, pulling. The same
-// program runs against Tenon and against the official Java brokers.
+// What the SDK offers beyond sending and receiving: order, subscriptions, transactions, requests,
+// delay. The same program runs against Tenon and against the official Java brokers.
 //
 //   sdk_features --namesrv HOST:PORT [--cluster NAME] [--only PART]
 #include "sdk_check.h"
@@ -111,7 +111,121 @@ void subscribe(const Setup& s) {
   CHECK_OK(consumer.close());
 }
 
-constexpr Part kParts[] = {{"orderly", orderly}, {"subscribe", subscribe}};
+/// Local transactions that commit, roll back, or are decided only when the broker asks.
+struct Ledger {
+  sdk::TxState execute(const sdk::Message& m, const sdk::Receipt& half) {
+    CHECK_THAT(!half.id.empty());
+    return m.body == "commit"     ? sdk::TxState::kCommit
+           : m.body == "rollback" ? sdk::TxState::kRollback
+                                  : sdk::TxState::kUnknown;
+  }
+  sdk::TxState check(const sdk::MessageView& m) {
+    CHECK_THAT(m.body() == "ask me" || m.body() == "ask me, no");
+    return m.body() == "ask me" ? sdk::TxState::kCommit : sdk::TxState::kRollback;
+  }
+};
+
+/// Consumers get what was committed, at once or after the broker's question, and nothing else.
+void transactions(const Setup& s) {
+  auto client = s.client();
+  auto admin = sdk::Admin::open(client).value();
+  const std::string topic = s.name("tx");
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 2));
+  Inbox inbox;
+  auto consumer =
+      sdk::PushConsumer::concurrent(client, consumer_options(s.name("cg_tx"), topic), into(inbox))
+          .value();
+  sdk::TransactionOptions options;
+  options.producer.group = s.name("ptx");
+  auto producer = sdk::TransactionProducer::open(client, options, Ledger()).value();
+  std::set<std::string> wanted;
+  for (const char* body : {"commit", "rollback", "ask me", "ask me, no", "commit"}) {
+    const auto sent = producer.send(text_message(topic, body));
+    REQUIRE_OK(sent);
+    const std::string_view what(body);
+    CHECK_THAT(sent->local == (what == "commit"     ? sdk::TxState::kCommit
+                               : what == "rollback" ? sdk::TxState::kRollback
+                                                    : sdk::TxState::kUnknown));
+    if (what == "commit" || what == "ask me") {
+      wanted.insert(sent->send.id);
+    }
+  }
+  // Brokers ask a minute after a minute's rounds begin: 6 s to 66 s after the message.
+  CHECK_THAT(eventually([&] { return inbox.size() == wanted.size(); }, 150s));
+  for (const std::string& id : wanted) {
+    CHECK_THAT(static_cast<bool>(inbox.find(id)));
+  }
+  CHECK_THAT(inbox.size() == wanted.size());
+  CHECK_OK(consumer.close());
+}
+
+/// A request waits for the answer of whoever consumes it.
+void requests(const Setup& s) {
+  auto client = s.client();
+  auto server_client = s.client();
+  auto admin = sdk::Admin::open(client).value();
+  const std::string topic = s.name("req");
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 2));
+  auto answerer = sdk::Producer::open(server_client, {.group = s.name("pr_server")}).value();
+  auto server = sdk::PushConsumer::concurrent(server_client,
+                                              consumer_options(s.name("cg_req"), topic),
+                                              [&](std::span<const sdk::MessageView> batch) {
+                                                for (const auto& m : batch) {
+                                                  if (m.body() != "nobody answers") {
+                                                    sdk::Message answer;
+                                                    answer.body = "re: " + std::string(m.body());
+                                                    CHECK_OK(answerer.reply(m, std::move(answer)));
+                                                  }
+                                                }
+                                                return sdk::Ack::success();
+                                              })
+                    .value();
+  auto producer = sdk::Producer::open(client, {.group = s.name("pr_client")}).value();
+  CHECK_THAT(eventually([&] { return server.owned().size() >= 2; }));
+  for (int i = 0; i < 5; ++i) {
+    const auto answer = producer.request(text_message(topic, std::to_string(i)), {.timeout = 20s});
+    REQUIRE_OK(answer);
+    CHECK_THAT(answer->body() == "re: " + std::to_string(i));
+  }
+  const auto none = producer.request(text_message(topic, "nobody answers"), {.timeout = 1s});
+  CHECK_THAT(!none && none.error().code == sdk::Errc::kRequestTimeout);
+  CHECK_OK(server.close());
+}
+
+/// By level everywhere; for any time, and taken back, where the broker can (it gives a handle).
+void delay(const Setup& s) {
+  auto client = s.client();
+  auto admin = sdk::Admin::open(client).value();
+  const std::string topic = s.name("delay");
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 2));
+  auto producer = sdk::Producer::open(client, {.group = s.name("pd")}).value();
+  Inbox inbox;
+  auto consumer =
+      sdk::PushConsumer::concurrent(client, consumer_options(s.name("cg_d"), topic), into(inbox))
+          .value();
+  sdk::Message by_level = text_message(topic, "level 2");
+  by_level.delay_level = 2;
+  const auto level = producer.send(std::move(by_level));
+  REQUIRE_OK(level);
+  sdk::Message any = text_message(topic, "1500 ms");
+  any.delay = 1500ms;
+  const auto timed = producer.send(std::move(any));
+  REQUIRE_OK(timed);
+  CHECK_THAT(eventually([&] { return inbox.size() == 2; }));
+  const auto waited = [&](const std::string& id) {
+    const auto m = inbox.find(id);
+    return m.store_time() - m.born_time();
+  };
+  CHECK_THAT(waited(level->id) >= 5s);
+  CHECK_THAT(timed->recall_handle.empty() || waited(timed->id) >= 1500ms);
+  CHECK_OK(consumer.close());
+}
+
+constexpr Part kParts[] = {{"orderly", orderly},
+                           {"subscribe", subscribe},
+                           {"transactions", transactions},
+                           {"requests", requests},
+                           {"delay", delay}};
 
 }  // namespace
 

@@ -11,7 +11,7 @@ TESTS = os.path.join(os.path.dirname(clusters.BIN), "tests")
 
 def round_trip(ctx, cluster, program="sdk_roundtrip"):
     done = subprocess.run([os.path.join(TESTS, program), "--namesrv", cluster.namesrv, "--cluster", "DefaultCluster"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          text=True, errors="replace", timeout=280, env=dict(os.environ, HOME=ctx.temp("home")), cwd=ctx.folder)
+                          text=True, errors="replace", timeout=480, env=dict(os.environ, HOME=ctx.temp("home")), cwd=ctx.folder)
     assert done.returncode == 0, "; ".join(l for l in done.stdout.splitlines() if re.search("FAILED|FAIL|line", l))[:900] or done.stdout[-900:]
     return f"{len(done.stdout.splitlines()) - 1} parts"
 
@@ -24,7 +24,7 @@ def sdk_ours(ctx):
 
 @case("sdk-features-on-our-broker")
 def features_ours(ctx):
-    """tests/integration/sdk_features on Tenon: order, transactions, requests, pulling."""
+    """tests/integration/sdk_features on Tenon: order, subscriptions, transactions, requests, delay."""
     return round_trip(ctx, ctx.shared(), "sdk_features")
 
 
