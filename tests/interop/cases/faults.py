@@ -536,6 +536,8 @@ def store_damaged(ctx):
 
     def is_folder(store):
         path = os.path.join(store, "config", "topics.json")
+        if os.path.exists(path + ".bak"):
+            os.remove(path + ".bak")  # the broker would start with it
         os.remove(path)
         os.mkdir(path)
         return path
