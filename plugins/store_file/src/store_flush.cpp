@@ -194,12 +194,14 @@ void Store::flush_everything() {
     fail(synced.error());
     return;
   }
+  // The index takes the checkpoint's lock under its own, so never the other way round.
+  const std::uint64_t index_last = index_.last_phys();
   const std::scoped_lock lock(checkpoint_mutex_);
   checkpoint_.physic_ms =
       std::max(checkpoint_.physic_ms, last_append_ms_.load(std::memory_order_relaxed));
   checkpoint_.logics_ms = std::max(checkpoint_.logics_ms, dispatched_ms);
   checkpoint_.indexed = options_.key_index ? indexed_.load(std::memory_order_acquire) : 0;
-  checkpoint_.index_last = index_.last_phys();
+  checkpoint_.index_last = index_last;
 }
 
 /// Mapped pages behind the end go back to the page cache, so that the resident size stays bounded.
