@@ -30,7 +30,7 @@ using SourceLocation = std::source_location;
 /// fuzz targets).
 class SourceLocation {
  public:
-  static consteval SourceLocation current(const char* file = __builtin_FILE(),
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(),
                                           unsigned line = __builtin_LINE()) noexcept {
     SourceLocation where;
     where.file_ = file;
