@@ -9,8 +9,9 @@
 namespace tenon::store_file {
 
 namespace {
-/// A jump of the queue offset that is larger than this is damage, not a gap.
-constexpr std::int64_t kGapMax = 3'000'000;
+/// A jump of the queue offset over more files than this is damage, not a gap: 3 million messages with
+/// files of the usual size.
+constexpr std::uint64_t kGapFilesMax = 10;
 constexpr Unit kFiller{0, kFillerLength, 0};
 }  // namespace
 
@@ -88,7 +89,8 @@ Result<> ConsumeQueue::put_slow(std::int64_t offset, const Unit& unit, std::int6
   }
   const bool fresh = files_.empty();
   if (offset > end) {
-    if (!fresh && offset - end > kGapMax) {
+    const std::uint64_t gap_max = kGapFilesMax * files_.file_bytes() / kUnitBytes;
+    if (!fresh && static_cast<std::uint64_t>(offset - end) > gap_max) {
       return Error{
           Errc::kCorrupt,
           fmt::format(
