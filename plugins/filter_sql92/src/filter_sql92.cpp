@@ -38,7 +38,7 @@ struct Sql92Filter {
       tenon::plugin::key("depth_max",
                          TENON_TYPE_INT,
                          "200",
-                         "deepest nesting of parentheses, NOT and signs; 1 to 1000"),
+                         "deepest nesting of parentheses, NOT and signs; 1 to 400"),
       tenon::plugin::key(
           "constant_max", TENON_TYPE_INT, "4096", "most constants of one expression; 1 to 100000"),
   };
@@ -57,8 +57,8 @@ struct Sql92Filter {
     }
     limits_.text_bytes_max = bytes;
     limits_.depth_max = c.get("depth_max", limits_.depth_max);
-    if (limits_.depth_max < 1 || limits_.depth_max > 1000) {
-      c.reject("depth_max", "must be 1 to 1000");
+    if (limits_.depth_max < 1 || limits_.depth_max > 400) {
+      c.reject("depth_max", "must be 1 to 400");
     }
     limits_.constant_max = c.get("constant_max", limits_.constant_max);
     if (limits_.constant_max < 1 || limits_.constant_max > 100'000) {

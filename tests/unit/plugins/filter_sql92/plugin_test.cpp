@@ -137,7 +137,7 @@ TEST_SUITE("plugins/filter_sql92") {
     Plugin four;
     CHECK(four.compile("b NOT CONTAINS 'z'") == TENON_INVALID);
     CHECK(Plugin("dialect = \"6\"").failure().find("must be 4.9 or 5.x") != std::string::npos);
-    CHECK(Plugin("depth_max = 0").failure().find("must be 1 to 1000") != std::string::npos);
+    CHECK(Plugin("depth_max = 0").failure().find("must be 1 to 400") != std::string::npos);
     CHECK(Plugin("text_max = \"1MiB\"").failure().empty());
     CHECK(Plugin("text_max = \"2MiB\"").failure().find("must be from 64 bytes") !=
           std::string::npos);
