@@ -16,7 +16,9 @@ std::uint64_t mix(std::uint64_t h, std::string_view text) noexcept {
 }
 
 std::uint64_t digest_of(const proto::SubscriptionData& s) noexcept {
-  const std::string_view type = s.expression_type.empty() ? "TAG" : s.expression_type;
+  // Without the view the two sides would meet in a temporary string.
+  const std::string_view type =
+      s.expression_type.empty() ? "TAG" : std::string_view(s.expression_type);
   return mix(mix(mix(1, s.topic), type), s.sub_string);
 }
 
