@@ -82,7 +82,7 @@ void log_write_c(
       out += needs_quotes(value) ? fmt::format(" {}={:?}", text(kv[i].key), value)
                                  : fmt::format(" {}={}", text(kv[i].key), value);
     }
-    log_write(as, of(ctx).component, out, std::source_location{});
+    log_write(as, of(ctx).component, out, SourceLocation{});
     return TENON_OK;
   });
 }
