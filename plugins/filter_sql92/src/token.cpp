@@ -327,7 +327,8 @@ void Lexer::refuse(std::uint32_t begin) const {
   std::size_t read = 1;  // units of the token, the refused one included
   const std::vector<CodeUnit> units = units_of(text_, text_.size());
   std::size_t start = 0;
-  while (units[start].byte != begin) {
+  // In text that is no UTF-8 the byte may lie inside what counts as one character.
+  while (start + 1 < units.size() && units[start].byte < begin) {
     ++start;
   }
   if (first == '\'') {
