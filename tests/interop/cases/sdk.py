@@ -4,12 +4,19 @@ import re
 import subprocess
 
 from lib import cluster as clusters
+from lib import remoting
 from lib.runner import case
 
 TESTS = os.path.join(os.path.dirname(clusters.BIN), "tests")
 
 
+def registered(cluster):
+    with remoting.Client(cluster.namesrv) as c:
+        return b"DefaultCluster" in c.call(remoting.CLUSTER_INFO).body
+
+
 def round_trip(ctx, cluster, program="sdk_roundtrip"):
+    clusters.wait_for("registration of the broker", lambda: registered(cluster), 30)
     done = subprocess.run([os.path.join(TESTS, program), "--namesrv", cluster.namesrv, "--cluster", "DefaultCluster"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, errors="replace", timeout=480, env=dict(os.environ, HOME=ctx.temp("home")), cwd=ctx.folder)
     assert done.returncode == 0, "; ".join(l for l in done.stdout.splitlines() if re.search("FAILED|FAIL|line", l))[:900] or done.stdout[-900:]
