@@ -268,19 +268,7 @@ bool SendProcessor::add_single(IoState& io,
   tenon_record record = base_record(request, header, stored);
   const std::string_view text = rewrite_properties(header.properties, changes, io.batch.arena);
   const std::size_t growth = changes.timer_out_ms != 0 ? kTimerGrowthBytes : 0;
-  if (text.size() + growth > s_.config.properties_max_bytes ||
-      request.command.body.size() > s_.config.message_max_bytes) {
-    refuse(request,
-           Code::kMessageIllegal,
-           fmt::format(remark::kMessageIllegal, s_.config.message_max_bytes));
-    return false;
-  }
-  record.properties = {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
-  record.tags_code = properties.tags.empty() ? 0 : proto::java_hash(properties.tags);
-  record.keys = host::abi_str(properties.keys);
-  record.uniq_key = host::abi_str(properties.uniq_key);
-  push(io, request, stored, record, properties.wait_stored());
-  return true;
+  return push_checked(io, request, stored, record, properties, text, growth);
 }
 
 /// The first half of a transaction: an ordinary put into a topic that nobody consumes (§13.1).
@@ -310,7 +298,18 @@ bool SendProcessor::add_half(IoState& io,
   // Trap: the type of a half is "not transactional", not PREPARED, or it would not be indexed (§13.1).
   record.sys_flag &= ~proto::sys_flag::kTransactionMask;
   const std::string_view text = rewrite_properties(header.properties, changes, io.batch.arena);
-  if (text.size() + kCheckTextBytes > s_.config.properties_max_bytes ||
+  return push_checked(io, request, stored, record, properties, text, kCheckTextBytes);
+}
+
+/// Adds the rewritten properties, of which `growth` bytes more must be allowed later.
+bool SendProcessor::push_checked(IoState& io,
+                                 const Request& request,
+                                 const Target& target,
+                                 tenon_record& record,
+                                 const SendProperties& properties,
+                                 std::string_view text,
+                                 std::size_t growth) {
+  if (text.size() + growth > s_.config.properties_max_bytes ||
       request.command.body.size() > s_.config.message_max_bytes) {
     refuse(request,
            Code::kMessageIllegal,
@@ -321,7 +320,7 @@ bool SendProcessor::add_half(IoState& io,
   record.tags_code = properties.tags.empty() ? 0 : proto::java_hash(properties.tags);
   record.keys = host::abi_str(properties.keys);
   record.uniq_key = host::abi_str(properties.uniq_key);
-  push(io, request, stored, record, properties.wait_stored());
+  push(io, request, target, record, properties.wait_stored());
   return true;
 }
 

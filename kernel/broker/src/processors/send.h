@@ -80,6 +80,13 @@ class SendProcessor {
   tenon_record base_record(const Request& request,
                            const SendHeader& header,
                            const Target& target) const;
+  bool push_checked(IoState& io,
+                    const Request& request,
+                    const Target& target,
+                    tenon_record& record,
+                    const SendProperties& properties,
+                    std::string_view text,
+                    std::size_t growth);
   void push(IoState& io,
             const Request& request,
             const Target& target,
