@@ -10,9 +10,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 namespace tenon::sdk::detail {
 namespace {
+
+constexpr std::chrono::milliseconds kDrainPoll{5};
 
 template <class T>
 Result<void> in_range(const char* name, T value, T low, T high) {
@@ -348,14 +351,26 @@ void ConsumerCore::resume() {
 
 bool ConsumerCore::drain(std::chrono::milliseconds limit) {
   closing_.store(true);
-  if (!pool_->drain(limit)) {
-    return false;
+  const auto end = std::chrono::steady_clock::now() + limit;
+  const auto left = [end] {
+    return std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+  };
+  while (pool_->drain(std::max(left(), kDrainPoll))) {
+    // The pool is idle also while suspended queues wait for their time. A queue that is in a call
+    // now is closed by its own listener: it does not go on before that returns.
+    bool waits = false;
+    bool suspended = false;
+    for (const QueueStatePtr& state : states()) {
+      const bool some = orderly_ && state->cache.waiting() > 0;
+      waits = waits || some;
+      suspended = suspended || (some && !state->in_call.load());
+    }
+    if (!suspended || left() <= kDrainPoll) {
+      return !waits;
+    }
+    std::this_thread::sleep_for(kDrainPoll);
   }
-  // A suspended queue waits for its time, which does not come any more.
-  const auto all = states();
-  return !orderly_ || std::all_of(all.begin(), all.end(), [](const QueueStatePtr& state) {
-    return state->cache.count() == 0;
-  });
+  return false;
 }
 
 void ConsumerCore::stop() {

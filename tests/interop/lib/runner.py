@@ -95,7 +95,7 @@ class Runner:
         with self.lock:
             self.counts[outcome] += 1
             if outcome == "FAIL":
-                self.failures.append(name)
+                self.failures.append(f"{name}: {text}")
             print(f"{outcome} {name} {seconds:.1f} s" + (f": {text}" if text else ""), flush=True)
 
     def run_case(self, c):
@@ -144,7 +144,7 @@ class Runner:
                 cluster.remove(self.root)
         print(f"interop took {time.monotonic() - t0:.0f} s against {self.against}")
         if self.failures:
-            print("failed: " + ", ".join(self.failures))
+            print("failed:\n  " + "\n  ".join(self.failures))
         n = self.counts
         print(f"{n['PASS']} passed, {n['FAIL']} failed, {n['SKIP']} skipped", flush=True)
         return 1 if n["FAIL"] or not sum(n.values()) else 0
