@@ -1,12 +1,11 @@
 // Units of the extension of consume queues, walked as recovery does.
-#include "consume_queue_ext.h"
-
 #include "tenon/base/check.h"
+#include "tenon/store_format/unit.h"
 
 #include <cstdint>
 #include <span>
 
-using namespace tenon::store_file;
+using namespace tenon::store_format;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::span<const std::uint8_t> rest(data, size);

@@ -178,18 +178,23 @@ Result<proto::MessageView> parse_record(std::span<const std::uint8_t> in, bool c
   return m;
 }
 
-std::int64_t stored_tags_code(const proto::MessageView& m, const HostServices& host) noexcept {
-  if (m.topic == kScheduleTopic) {
-    if (const auto text = proto::find_property(m.properties, proto::prop::kDelay)) {
-      std::uint32_t level = 0;
-      const auto [end, ec] = std::from_chars(text->data(), text->data() + text->size(), level);
-      if (ec == std::errc{} && end == text->data() + text->size() && level > 0 &&
-          level <= kLevelMax) {
-        return host.deliver_time(level, m.store_ms);
-      }
-    }
+std::uint32_t delay_level_of(const proto::MessageView& m) noexcept {
+  if (m.topic != kScheduleTopic) {
+    return 0;
   }
-  return proto::tags_code_of(m.properties);
+  const auto text = proto::find_property(m.properties, proto::prop::kDelay);
+  std::uint32_t level = 0;
+  if (!text || text->empty()) {
+    return 0;
+  }
+  const auto [end, ec] = std::from_chars(text->data(), text->data() + text->size(), level);
+  const bool whole = ec == std::errc{} && end == text->data() + text->size();
+  return whole && level <= kLevelMax ? level : 0;
+}
+
+std::int64_t stored_tags_code(const proto::MessageView& m, const HostServices& host) noexcept {
+  const std::uint32_t level = delay_level_of(m);
+  return level > 0 ? host.deliver_time(level, m.store_ms) : proto::tags_code_of(m.properties);
 }
 
 KeyTexts key_texts(const proto::MessageView& m) noexcept {

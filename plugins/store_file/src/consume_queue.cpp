@@ -1,7 +1,5 @@
 #include "consume_queue.h"
 
-#include "tenon/base/endian.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,19 +10,8 @@ namespace {
 /// A jump of the queue offset over more files than this is damage, not a gap: 3 million messages with
 /// files of the usual size.
 constexpr std::uint64_t kGapFilesMax = 10;
-constexpr Unit kFiller{0, kFillerLength, 0};
+using store_format::kFillerUnit;
 }  // namespace
-
-Unit load_unit(const std::uint8_t* p) noexcept {
-  return {load_be<std::uint64_t>(p), load_be<std::uint32_t>(p + 8), load_be<std::int64_t>(p + 12)};
-}
-
-void store_unit(std::uint8_t* p, const Unit& unit) noexcept {
-  store_be(p, unit.phys);
-  store_be(p + 12, unit.tags_code);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  store_be(p + 8, unit.bytes);
-}
 
 ConsumeQueue::ConsumeQueue(std::string topic,
                            std::uint32_t id,
@@ -128,7 +115,7 @@ Result<> ConsumeQueue::pad_to(std::int64_t offset) {
     if (room_ == 0 || tail_at_ == nullptr) {
       TENON_TRY(make_room(at));
     }
-    store_unit(tail_at_, kFiller);
+    store_unit(tail_at_, kFillerUnit);
     tail_at_ += kUnitBytes;
     --room_;
     ++at;

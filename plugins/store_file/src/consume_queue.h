@@ -1,16 +1,11 @@
 // One consume queue: units of 20 bytes that point into the commit log (spec: store §5).
-//
-//   0  8  physical offset
-//   8  4  record length
-//  12  8  tags code
-//
-// A unit with offset 0 and length 0x7fffffff is filler without a message; all zero is the end.
 #pragma once
 
 #include "consume_queue_ext.h"
 #include "mapped_file.h"
 
 #include "tenon/base/result.h"
+#include "tenon/store_format/unit.h"
 
 #include <atomic>
 #include <cstdint>
@@ -21,23 +16,10 @@
 
 namespace tenon::store_file {
 
-inline constexpr std::uint64_t kUnitBytes = 20;
-inline constexpr std::uint32_t kFillerLength = 0x7fff'ffff;
-
-struct Unit {
-  std::uint64_t phys = 0;
-  std::uint32_t bytes = 0;
-  std::int64_t tags_code = 0;
-
-  bool is_filler() const noexcept { return phys == 0 && bytes == kFillerLength; }
-  bool is_end() const noexcept {
-    return bytes == 0 || static_cast<std::int32_t>(bytes) < 0 ||
-           static_cast<std::int64_t>(phys) < 0;
-  }
-};
-Unit load_unit(const std::uint8_t* p) noexcept;
-/// Writes the length last: a killed process leaves no unit rather than half of one.
-void store_unit(std::uint8_t* p, const Unit& unit) noexcept;
+using store_format::kUnitBytes;
+using store_format::load_unit;
+using store_format::store_unit;
+using store_format::Unit;
 
 /// Threads: put() and everything marked "dispatch role" belongs to whoever dispatches; next() and
 /// advance() to the append sequence; reads are for any thread.

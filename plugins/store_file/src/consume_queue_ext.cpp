@@ -13,29 +13,7 @@ namespace {
 
 constexpr std::uint16_t kEndMark = 0xffff;  // -1
 
-std::uint64_t position_of(std::int64_t address) noexcept {
-  return static_cast<std::uint64_t>(address) ^ (std::uint64_t{1} << 63);
-}
-std::int64_t address_of(std::uint64_t position) noexcept {
-  return static_cast<std::int64_t>(position ^ (std::uint64_t{1} << 63));
-}
-
 }  // namespace
-
-std::optional<ExtUnit> parse_ext_unit(std::span<const std::uint8_t> in) noexcept {
-  if (in.size() < kExtHeadBytes) {
-    return std::nullopt;
-  }
-  const std::uint64_t size = load_be<std::uint16_t>(in.data());
-  const std::uint64_t bits = load_be<std::uint16_t>(in.data() + 18);
-  if (size < kExtHeadBytes || size > kExtUnitMax || size > in.size() ||
-      bits != size - kExtHeadBytes) {
-    return std::nullopt;
-  }
-  return ExtUnit{load_be<std::int64_t>(in.data() + 2),
-                 load_be<std::int64_t>(in.data() + 10),
-                 in.subspan(kExtHeadBytes, bits)};
-}
 
 std::uint64_t ConsumeQueueExt::find_end(MappedFile& file) const {
   std::uint64_t at = 0;
@@ -100,16 +78,16 @@ Result<std::int64_t> ConsumeQueueExt::put(const ExtUnit& unit) {
   std::atomic_signal_fence(std::memory_order_seq_cst);
   store_be(p, static_cast<std::uint16_t>(bytes));  // last: a killed process leaves no half unit
   end_.store(at + bytes, std::memory_order_release);
-  return address_of(at);
+  return store_format::ext_address_of(at);
 }
 
 bool ConsumeQueueExt::is_in(const MappedFile& file, std::int64_t address) noexcept {
-  const std::uint64_t at = position_of(address);
+  const std::uint64_t at = store_format::ext_position_of(address);
   return at >= file.base() && at < file.end();
 }
 
 std::optional<ExtUnit> ConsumeQueueExt::read(std::int64_t address, FilePin& pin) {
-  const std::uint64_t at = position_of(address);
+  const std::uint64_t at = store_format::ext_position_of(address);
   if (at >= end_.load(std::memory_order_acquire)) {
     return std::nullopt;
   }
@@ -123,7 +101,7 @@ std::optional<ExtUnit> ConsumeQueueExt::read(std::int64_t address, FilePin& pin)
 }
 
 Result<> ConsumeQueueExt::settle(std::int64_t last) {
-  const std::uint64_t at = position_of(last);
+  const std::uint64_t at = store_format::ext_position_of(last);
   std::uint64_t end = end_.load(std::memory_order_relaxed);
   if (at >= end) {
     // Lost with its pages. A later unit there would answer for the wrong message.
@@ -166,7 +144,7 @@ Result<> ConsumeQueueExt::clear() {
 }
 
 void ConsumeQueueExt::remove_expired(std::int64_t first) {
-  const std::uint64_t at = position_of(first);
+  const std::uint64_t at = store_format::ext_position_of(first);
   while (files_.count() > 1 && files_.first_base() + files_.file_bytes() <= at) {
     if (!files_.remove_first()) {
       break;

@@ -1,46 +1,26 @@
 // The extension of a consume queue: for each message its tags code, its store time and a filter bit
 // map; the queue unit holds the position here in place of a tags code (spec: store §5.4).
-//
-//   0   2  size of the unit, 20 + bytes of the bit map; -1: nothing more in this file
-//   2   8  tags code
-//  10   8  store time
-//  18   2  bytes of the bit map
-//  20   n  bit map
 #pragma once
 
 #include "mapped_file.h"
 
 #include "tenon/base/result.h"
+#include "tenon/store_format/unit.h"
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 
 namespace tenon::store_file {
 
-inline constexpr std::uint64_t kExtHeadBytes = 20;
-inline constexpr std::uint64_t kExtUnitMax = 32'767;
-/// What stays free at the end of a file for the mark that ends it.
-inline constexpr std::uint64_t kExtBlankBytes = 4;
-
-struct ExtUnit {
-  std::int64_t tags_code = 0;
-  std::int64_t store_ms = 0;
-  std::span<const std::uint8_t> bitmap{};
-  std::uint64_t bytes() const noexcept { return kExtHeadBytes + bitmap.size(); }
-};
-/// The unit at the start of `in`; nothing if there is no whole one.
-std::optional<ExtUnit> parse_ext_unit(std::span<const std::uint8_t> in) noexcept;
-
-/// Whether the tags code of a queue unit is a position in the extension: no sign-extended hash is
-/// that small.
-constexpr bool is_ext_address(std::int64_t tags_code) noexcept {
-  return tags_code < std::numeric_limits<std::int32_t>::min();
-}
+using store_format::ExtUnit;
+using store_format::is_ext_address;
+using store_format::kExtBlankBytes;
+using store_format::kExtHeadBytes;
+using store_format::kExtUnitMax;
+using store_format::parse_ext_unit;
 
 /// Threads: put(), truncate() and recover() belong to the dispatch role; reads are for any thread.
 class ConsumeQueueExt {

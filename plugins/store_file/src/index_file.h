@@ -1,36 +1,19 @@
 // One file of the key index: a hash table on disk (spec: store §6).
-//
-//   0  40       begin time 8, end time 8, begin offset 8, end offset 8, used slots 4, next item 4
-//  40  4 each   slots: number of the newest item of the chain, 0 = empty
-//  ..  20 each  items: key hash 4, physical offset 8, seconds since begin 4, previous item 4
-//
-// Item 0 is never used.
 #pragma once
 
 #include "mapped_file.h"
 
 #include "tenon/base/result.h"
+#include "tenon/store_format/index.h"
 
 #include <cstdint>
-#include <span>
 #include <string>
 
 namespace tenon::store_file {
 
-struct IndexShape {
-  std::uint32_t slots = 0;
-  std::uint32_t items = 0;
-  std::uint64_t file_bytes() const noexcept { return 40 + 4ull * slots + 20ull * items; }
-};
-
-struct IndexHeader {
-  std::int64_t begin_ms = 0;
-  std::int64_t end_ms = 0;
-  std::uint64_t begin_phys = 0;
-  std::uint64_t end_phys = 0;
-  std::uint32_t used_slots = 0;
-  std::uint32_t next_item = 1;
-};
+using store_format::IndexHeader;
+using store_format::IndexItem;
+using store_format::IndexShape;
 
 /// Not synchronised: KeyIndex holds its lock.
 class IndexFile {
@@ -65,26 +48,18 @@ class IndexFile {
   /// Gives back the pages of the items that are not written any more.
   void forget_items() const noexcept;
 
-  /// Whether a file with this content can have that shape: every item is linked where its hash
-  /// belongs. For folders whose shape nobody knows.
-  static bool fits(std::span<const std::uint8_t> content, IndexShape shape) noexcept;
-
  private:
-  struct Item {
-    std::int32_t hash = 0;
-    std::uint64_t phys = 0;
-    std::int32_t seconds = 0;
-    std::uint32_t previous = 0;
-  };
   std::uint8_t* slot_at(std::uint32_t slot) const noexcept {
-    return file_.data() + 40 + 4ull * slot;
+    return file_.data() + shape_.slot_at(slot);
   }
   std::uint8_t* item_at(std::uint32_t item) const noexcept {
-    return file_.data() + 40 + 4ull * shape_.slots + 20ull * item;
+    return file_.data() + shape_.item_at(item);
   }
-  Item load_item(std::uint32_t item) const noexcept;
+  IndexItem load_item(std::uint32_t item) const noexcept {
+    return store_format::load_index_item(item_at(item));
+  }
   std::uint32_t load_slot(std::uint32_t slot) const noexcept;
-  void write_header() noexcept;
+  void write_header() noexcept { store_format::store_index_header(file_.data(), header_); }
 
   MappedFile file_;
   IndexShape shape_;
@@ -100,9 +75,9 @@ void IndexFile::search(std::int32_t hash,
   if (is_empty()) {
     return;
   }
-  std::uint32_t at = load_slot(static_cast<std::uint32_t>(hash) % shape_.slots);
+  std::uint32_t at = load_slot(shape_.slot_of(hash));
   while (at > 0 && at < header_.next_item) {
-    const Item item = load_item(at);
+    const IndexItem item = load_item(at);
     if (item.seconds < 0) {
       return;
     }

@@ -1,23 +1,13 @@
 #include "key_index.h"
 
 #include "tenon/store/record.h"
+#include "tenon/store_format/names.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <ctime>
 
 namespace tenon::store_file {
-
-namespace {
-
-Result<bool> shape_fits(MappedFile& file, IndexShape shape) {
-  return shape.file_bytes() == file.bytes() &&
-         IndexFile::fits({file.data(), static_cast<std::size_t>(file.bytes())}, shape);
-}
-
-}  // namespace
 
 Result<IndexShape> KeyIndex::find_shape(const std::string& folder,
                                         const std::vector<std::string>& names,
@@ -28,30 +18,9 @@ Result<IndexShape> KeyIndex::find_shape(const std::string& folder,
   }
   MappedFile file(folder + "/" + names.front(), 0, file_bytes);
   TENON_TRY(file.map(false));
-  TENON_TRY(const bool as_configured, shape_fits(file, configured));
-  if (as_configured) {
-    return configured;
-  }
-  const std::uint64_t payload = file_bytes - 40;
-  const IndexShape usual{static_cast<std::uint32_t>(payload / 84),
-                         static_cast<std::uint32_t>(payload / 84 * 4)};
-  TENON_TRY(const bool is_usual, shape_fits(file, usual));
-  if (is_usual) {
-    return usual;
-  }
-  for (std::uint64_t slots = payload / 4 % 5; 4 * slots + 40 <= payload; slots += 5) {
-    const IndexShape shape{static_cast<std::uint32_t>(slots),
-                           static_cast<std::uint32_t>((payload - 4 * slots) / 20)};
-    TENON_TRY(const bool found, shape_fits(file, shape));
-    if (found) {
-      return shape;
-    }
-  }
-  // A file without entries fits everything of its size.
-  for (const IndexShape shape : {configured, usual}) {
-    if (shape.file_bytes() == file_bytes) {
-      return shape;
-    }
+  if (const auto shape = store_format::find_index_shape(
+          {file.data(), static_cast<std::size_t>(file.bytes())}, configured)) {
+    return *shape;
   }
   return Error{
       Errc::kIncompatible,
@@ -102,31 +71,10 @@ KeyIndex::LastUpdate KeyIndex::last_update() const {
   return {files_.back()->header().end_ms, files_.back()->header().end_phys};
 }
 
-/// Local wall-clock time with 17 digits; always behind the newest file, also when the clock or the
-/// time zone went back.
+/// Always behind the newest file, also when the clock or the time zone went back.
 std::string KeyIndex::new_name() const {
-  const std::int64_t now = host_.wall_ms();
-  const std::time_t seconds = static_cast<std::time_t>(now / 1000);
-  std::tm local{};
-  localtime_r(&seconds, &local);
-  std::string name = fmt::format("{:04}{:02}{:02}{:02}{:02}{:02}{:03}",
-                                 local.tm_year + 1900,
-                                 local.tm_mon + 1,
-                                 local.tm_mday,
-                                 local.tm_hour,
-                                 local.tm_min,
-                                 local.tm_sec,
-                                 now % 1000);
-  if (!files_.empty()) {
-    const std::string& path = files_.back()->path();
-    const std::string last = path.substr(path.rfind('/') + 1);
-    if (name <= last) {
-      std::uint64_t number = 0;
-      std::from_chars(last.data(), last.data() + last.size(), number);
-      name = fmt::format("{:017}", number + 1);
-    }
-  }
-  return name;
+  const std::string last = files_.empty() ? std::string() : files_.back()->path();
+  return store_format::index_name_of(host_.wall_ms(), last.substr(last.rfind('/') + 1));
 }
 
 Result<> KeyIndex::add_file() {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <optional>
 
@@ -15,18 +14,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kPositionDigits = 20;
 constexpr std::string_view kRemedy =
     "move it out of the folder (or restore the original) and start again; nothing was changed";
 
-std::optional<std::uint64_t> number_of(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto [end, ec] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (ec != std::errc{} || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return value;
-}
+using store_format::number_of;
 
 Error list_error(const std::string& folder, const std::error_code& ec) {
   return os_error("read folder " + folder, ec.value());
@@ -76,8 +67,8 @@ Result<std::vector<std::uint64_t>> scan_sequence(const std::string& folder,
   std::vector<std::uint64_t> bases;
   for (std::size_t i = 0; i < entries.size(); ++i) {
     const std::string path = folder + "/" + entries[i].name;
-    const auto base = number_of(entries[i].name);
-    if (entries[i].name.size() != kPositionDigits || !base) {
+    const auto base = store_format::base_of_name(entries[i].name);
+    if (!base) {
       return Error{
           Errc::kCorrupt,
           fmt::format("{} does not belong to the store: a name of 20 digits is expected; {}",
@@ -199,22 +190,6 @@ Result<> refuse_dledger(const std::string& root, const Layout& layout) {
 }
 
 }  // namespace
-
-std::string log_folder(const std::string& root) {
-  return root + "/commitlog";
-}
-
-std::string queue_folder(const std::string& root, std::string_view topic, std::uint32_t id) {
-  return fmt::format("{}/consumequeue/{}/{}", root, topic, id);
-}
-
-std::string ext_folder(const std::string& root, std::string_view topic, std::uint32_t id) {
-  return fmt::format("{}/consumequeue_ext/{}/{}", root, topic, id);
-}
-
-std::string index_folder(const std::string& root) {
-  return root + "/index";
-}
 
 Result<Layout> scan_layout(const Options& options) {
   Layout layout;

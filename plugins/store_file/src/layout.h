@@ -5,6 +5,7 @@
 #include "options.h"
 
 #include "tenon/base/result.h"
+#include "tenon/store_format/names.h"
 
 #include <cstdint>
 #include <string>
@@ -33,10 +34,10 @@ struct Layout {
   std::vector<std::string> notes{};  ///< lines for the log
 };
 
-std::string log_folder(const std::string& root);
-std::string queue_folder(const std::string& root, std::string_view topic, std::uint32_t id);
-std::string ext_folder(const std::string& root, std::string_view topic, std::uint32_t id);
-std::string index_folder(const std::string& root);
+using store_format::ext_folder;
+using store_format::index_folder;
+using store_format::log_folder;
+using store_format::queue_folder;
 
 /// Reads the folder. File sizes come from the existing files, else from the options.
 /// @return kCorrupt for a foreign or damaged file, kIncompatible for a store of another kind; the

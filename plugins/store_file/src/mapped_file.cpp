@@ -11,10 +11,6 @@
 
 namespace tenon::store_file {
 
-std::string file_name_of(std::uint64_t base) {
-  return fmt::format("{:020}", base);
-}
-
 MappedFile::~MappedFile() {
   if (data_ != nullptr) {
     ::munmap(data_, bytes_);

@@ -5,6 +5,7 @@
 #include "io.h"
 
 #include "tenon/base/result.h"
+#include "tenon/store_format/names.h"
 
 #include <atomic>
 #include <cstdint>
@@ -17,8 +18,7 @@
 
 namespace tenon::store_file {
 
-/// "00000000000000262144": the position of the first byte, 20 digits.
-std::string file_name_of(std::uint64_t base);
+using store_format::file_name_of;
 
 /// One file of a sequence. The mapping exists from map() to the destructor.
 class MappedFile {

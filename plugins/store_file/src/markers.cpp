@@ -1,10 +1,7 @@
 #include "markers.h"
 
-#include "tenon/base/endian.h"
-
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -28,11 +25,6 @@ OwnLocks& own_locks() {
   static OwnLocks locks;
   return locks;
 }
-
-constexpr std::size_t kCheckpointBytes = 4096;
-constexpr std::size_t kIndexLastAt = 4072;
-constexpr std::size_t kIndexedAt = 4080;
-constexpr std::uint64_t kIndexedMagic = 0x54454e4f4e494458;  // "TENONIDX"
 
 }  // namespace
 
@@ -99,29 +91,15 @@ void FolderLock::unlock() noexcept {
   }
 }
 
-std::int64_t Checkpoint::min_ms() const noexcept {
-  return std::max<std::int64_t>(0, std::min(physic_ms, logics_ms) - 3000);
-}
-
 Result<Checkpoint> load_checkpoint(const std::string& root) {
   const std::string path = root + "/checkpoint";
-  Checkpoint c;
   const Fd fd(io().open(path.c_str(), O_RDONLY, 0));
   if (fd.get() < 0) {
-    return errno == ENOENT ? Result<Checkpoint>(c) : os_error("open " + path, errno);
+    return errno == ENOENT ? Result<Checkpoint>(Checkpoint{}) : os_error("open " + path, errno);
   }
-  std::uint8_t bytes[kCheckpointBytes] = {};
-  if (::pread(fd.get(), bytes, sizeof bytes, 0) < 24) {
-    return c;
-  }
-  c.physic_ms = load_be<std::int64_t>(bytes);
-  c.logics_ms = load_be<std::int64_t>(bytes + 8);
-  c.index_ms = load_be<std::int64_t>(bytes + 16);
-  if (load_be<std::uint64_t>(bytes + kIndexedAt) == kIndexedMagic) {
-    c.indexed = load_be<std::uint64_t>(bytes + kIndexedAt + 8);
-    c.index_last = load_be<std::uint64_t>(bytes + kIndexLastAt);
-  }
-  return c;
+  std::uint8_t bytes[store_format::kCheckpointBytes] = {};
+  const ssize_t got = ::pread(fd.get(), bytes, sizeof bytes, 0);
+  return store_format::parse_checkpoint({bytes, got < 0 ? 0 : static_cast<std::size_t>(got)});
 }
 
 Result<> save_checkpoint(const std::string& root, const Checkpoint& c) {
@@ -130,14 +108,9 @@ Result<> save_checkpoint(const std::string& root, const Checkpoint& c) {
   if (fd.get() < 0) {
     return os_error("open " + path, errno);
   }
-  std::uint8_t bytes[kCheckpointBytes] = {};
+  std::uint8_t bytes[store_format::kCheckpointBytes] = {};
   static_cast<void>(::pread(fd.get(), bytes, sizeof bytes, 0));  // keep what newer versions wrote
-  store_be(bytes, c.physic_ms);
-  store_be(bytes + 8, c.logics_ms);
-  store_be(bytes + 16, c.index_ms);
-  store_be(bytes + kIndexLastAt, c.index_last);
-  store_be(bytes + kIndexedAt, c.indexed == 0 ? std::uint64_t{0} : kIndexedMagic);
-  store_be(bytes + kIndexedAt + 8, c.indexed);
+  store_format::write_checkpoint(c, bytes);
   const ssize_t written = io().pwrite(fd.get(), bytes, sizeof bytes, 0);
   if (written != static_cast<ssize_t>(sizeof bytes)) {
     return os_error("write " + path, written < 0 ? errno : ENOSPC);

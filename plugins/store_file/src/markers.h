@@ -4,6 +4,7 @@
 #include "io.h"
 
 #include "tenon/base/result.h"
+#include "tenon/store_format/checkpoint.h"
 
 #include <cstdint>
 #include <string>
@@ -30,17 +31,7 @@ class FolderLock {
   std::uint64_t inode_ = 0;
 };
 
-/// Three times in Java's file, and where our key index had got to, in its unused end.
-struct Checkpoint {
-  std::int64_t physic_ms = 0;
-  std::int64_t logics_ms = 0;
-  std::int64_t index_ms = 0;
-  std::uint64_t indexed = 0;     ///< 0 = not known
-  std::uint64_t index_last = 0;  ///< record of the newest entry of the index then; 0 = none
-
-  /// Store time up to which log and queues are on the disk for sure.
-  std::int64_t min_ms() const noexcept;
-};
+using store_format::Checkpoint;
 /// A missing or short file is all zero.
 Result<Checkpoint> load_checkpoint(const std::string& root);
 Result<> save_checkpoint(const std::string& root, const Checkpoint& c);

@@ -75,6 +75,9 @@ FrameHead peek_frame(std::span<const std::uint8_t> in) noexcept;
 /// The whole record at the start of `in`, its body checked against the CRC if asked for.
 Result<proto::MessageView> parse_record(std::span<const std::uint8_t> in, bool check_crc);
 
+/// The delay level of a record of the schedule topic, whose queue has delivery times in place of
+/// tags codes (spec: store §18); 0 for every other record.
+std::uint32_t delay_level_of(const proto::MessageView& m) noexcept;
 /// Tags code of a stored record as the dispatcher computes it: hash of TAGS, or the delivery time
 /// for the schedule topic (spec: store §5.1, §18).
 std::int64_t stored_tags_code(const proto::MessageView& m, const HostServices& host) noexcept;
