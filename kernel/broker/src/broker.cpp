@@ -57,6 +57,7 @@ class BrokerImpl final : public Broker {
   std::uint16_t port() const noexcept override { return config_.port; }
   std::string advertised_address() const override { return advertised_.address; }
   const BrokerConfig& config() const noexcept override { return config_; }
+  void register_now() override { registrar_->trigger(); }
   void stop() override;
 
  private:
@@ -109,6 +110,7 @@ class BrokerImpl final : public Broker {
   std::unique_ptr<Router> router_{};
   PortHandler main_handler_{true};
   PortHandler fast_handler_{false};
+  std::vector<std::unique_ptr<net::ConnectionHandler>> interceptors_{};
   std::unique_ptr<net::Server> main_server_{};
   std::unique_ptr<net::Server> fast_server_{};
   std::unique_ptr<net::RpcClient> rpc_{};
@@ -223,7 +225,11 @@ Result<> BrokerImpl::open_transactions(host::PluginRegistry& registry, const Plu
 Result<> BrokerImpl::listen(std::unique_ptr<net::Server>& server,
                             const net::Server::Options& options,
                             PortHandler& handler) {
-  auto listening = net::Server::listen(*pool_, options, handler);
+  net::ConnectionHandler* front = &handler;
+  if (hooks_.intercept) {
+    front = interceptors_.emplace_back(hooks_.intercept(handler)).get();
+  }
+  auto listening = net::Server::listen(*pool_, options, *front);
   if (listening.has_error()) {
     Error error = std::move(listening).error();
     if (error.code == Errc::kConflict) {

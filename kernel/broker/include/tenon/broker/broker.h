@@ -14,6 +14,10 @@
 #include <string_view>
 #include <vector>
 
+namespace tenon::net {
+class ConnectionHandler;
+}
+
 namespace tenon::broker {
 
 /// One plug-in and its own options.
@@ -34,6 +38,9 @@ struct BrokerHooks {
   const Clock* clock = nullptr;  ///< null = system clock; must outlive the broker
   std::function<void(std::string_view)> on_fault{};  ///< the storage failed for good: the program
                                                      ///< should stop. Thread: any
+  /// Makes what stands between a listener and the broker, which it gets: sees every connection and
+  /// request first, hands on what it likes, calls on the connection's I/O thread. Empty: nothing.
+  std::function<std::unique_ptr<net::ConnectionHandler>(net::ConnectionHandler&)> intercept{};
 };
 
 /// Life cycle: start() → serving → stop() → destructor (which stops if nobody did).
@@ -52,6 +59,8 @@ class Broker {
   virtual std::uint16_t port() const noexcept = 0;          ///< Thread: any
   virtual std::string advertised_address() const = 0;       ///< "ip:port" told to clients
   virtual const BrokerConfig& config() const noexcept = 0;  ///< with all defaults filled in
+  /// Registers with the name servers now instead of at the next period; does not wait. Thread: any.
+  virtual void register_now() = 0;
   /// Tells the name servers, stops accepting, answers what is running, writes offsets and topics,
   /// closes the store. Idempotent. Thread: any but an I/O thread; blocks up to some seconds.
   virtual void stop() = 0;

@@ -1,0 +1,186 @@
+// Each fault as the client sees it.
+#include "fixture.h"
+
+#include <atomic>
+#include <memory>
+
+using namespace tenon::sdk;
+using namespace std::chrono_literals;
+using fixture::eventually;
+using fixture::message;
+using fixture::Rig;
+using tenon::testing::Call;
+using tenon::testing::Fault;
+using tenon::testing::FaultKind;
+
+namespace {
+
+Fault fault(FaultKind kind, Call on = Call::kSend, int times = 1) {
+  Fault f;
+  f.kind = kind;
+  f.on = on;
+  f.times = times;
+  return f;
+}
+
+SendOptions within(std::chrono::milliseconds time) {
+  SendOptions options;
+  options.timeout = time;
+  return options;
+}
+
+std::int64_t stored(Rig& rig) {
+  return Admin::open(rig.client).value().max_offset({"T", "broker-a", 0}).value();
+}
+
+/// No second attempt, so that one fault is one failed send.
+Producer single(Rig& rig) {
+  return Producer::open(rig.client, {.group = "single", .retries = 0}).value();
+}
+
+}  // namespace
+
+TEST_SUITE("testing/faults") {
+  TEST_CASE("an answer code: the client gets code and remark, nothing is stored, the next works") {
+    Rig rig;
+    rig.broker.fail_next(1, 13, "illegal on purpose");
+    const auto r = rig.producer.send(message("T"));
+    REQUIRE_FALSE(r.has_value());
+    CHECK(r.error().response == 13);
+    CHECK(r.error().remark == "illegal on purpose");
+    CHECK_FALSE(r.error().outcome_unknown);
+    CHECK(stored(rig) == 0);
+    CHECK(rig.producer.send(message("T")).has_value());
+    CHECK(stored(rig) == 1);
+  }
+
+  TEST_CASE("codes that are retried: two failures, the third attempt is stored") {
+    Rig rig;
+    rig.broker.fail_next(2, 14);
+    CHECK(rig.producer.send(message("T")).has_value());
+    CHECK(rig.broker.requests(Call::kSend) == 3);
+    CHECK(stored(rig) == 1);
+  }
+
+  TEST_CASE("a delay below the time-out is waited for, one above is a time-out, outcome unknown") {
+    Rig rig;
+    Producer producer = single(rig);
+    REQUIRE(producer.send(message("T")).has_value());  // the route is known
+    rig.broker.delay(100ms);
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK(producer.send(message("T")).has_value());
+    CHECK(std::chrono::steady_clock::now() - begin >= 100ms);
+    const auto r = producer.send(message("T"), within(50ms));
+    REQUIRE_FALSE(r.has_value());
+    CHECK(r.error().is(Errc::kTimeout));
+    CHECK(r.error().outcome_unknown);
+    rig.broker.delay(0ms);
+    CHECK(eventually([&] { return stored(rig) == 3; }));  // it arrived all the same
+  }
+
+  TEST_CASE("a lost answer: stored, the client cannot know; ignored: not stored") {
+    Rig rig;
+    Producer producer = single(rig);
+    REQUIRE(producer.send(message("T")).has_value());
+    for (const auto kind : {FaultKind::kLose, FaultKind::kIgnore}) {
+      rig.broker.inject(fault(kind));
+      const auto r = producer.send(message("T"), within(50ms));
+      REQUIRE_FALSE(r.has_value());
+      CHECK(r.error().is(Errc::kTimeout));
+      CHECK(r.error().outcome_unknown);
+    }
+    CHECK(stored(rig) == 2);
+  }
+
+  TEST_CASE("a cut connection: outcome unknown, whether it was carried out or not") {
+    Rig rig;
+    Producer producer = single(rig);
+    REQUIRE(producer.send(message("T")).has_value());
+    for (const auto kind : {FaultKind::kCutAfter, FaultKind::kCut}) {
+      rig.broker.inject(fault(kind));
+      const auto r = producer.send(message("T"));
+      REQUIRE_FALSE(r.has_value());
+      CHECK(r.error().is(Errc::kClosed));
+      CHECK(r.error().outcome_unknown);
+    }
+    CHECK(stored(rig) == 2);
+    CHECK(producer.send(message("T")).has_value());  // a new connection
+  }
+
+  TEST_CASE("all connections are cut at once; clients come back") {
+    Rig rig;
+    REQUIRE(rig.producer.send(message("T")).has_value());
+    CHECK(rig.broker.cut_connections() >= 1);
+    CHECK(rig.producer.send(message("T")).has_value());
+  }
+
+  TEST_CASE("a fault hits its topic and its kind of request only") {
+    Rig rig;
+    Fault f = fault(FaultKind::kAnswer, Call::kAny, -1);
+    f.topic = "Other";
+    f.code = 13;
+    rig.broker.inject(f);
+    CHECK(rig.producer.send(message("T")).has_value());
+    CHECK(rig.producer.send(message("Other")).error().response == 13);
+    CHECK(rig.producer.send(message("Other")).error().response == 13);
+    rig.broker.clear_faults();
+    CHECK(rig.producer.send(message("Other")).has_value());
+    rig.broker.inject(fault(FaultKind::kAnswer, Call::kPull));
+    CHECK(rig.producer.send(message("T")).has_value());
+  }
+
+  TEST_CASE("a consumer survives failing, cut and ignored pulls") {
+    Rig rig;
+    REQUIRE(rig.producer.send(message("T")).has_value());
+    for (const auto kind : {FaultKind::kAnswer, FaultKind::kCut, FaultKind::kDelay}) {
+      rig.broker.inject(fault(kind, Call::kPull));
+    }
+    std::atomic<int> received{0};
+    PushConsumerOptions options;
+    options.group = "c";
+    options.subscriptions["T"] = Subscription();
+    options.start = FromFirst{};
+    options.pull_error_delay = 10ms;
+    auto consumer =
+        PushConsumer::concurrent(rig.client, options, [&received](std::span<const MessageView>) {
+          ++received;
+          return Ack::success();
+        });
+    REQUIRE(consumer.has_value());
+    CHECK(eventually([&] { return received.load() == 1; }));
+  }
+
+  TEST_CASE("a refused retry is held until it is taken") {
+    tenon::testing::BrokerOptions fast;
+    fast.delay_levels = "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s";
+    Rig rig(fast);
+    rig.broker.inject(fault(FaultKind::kAnswer, Call::kSendBack));
+    std::atomic<int> attempts{0};
+    PushConsumerOptions options;
+    options.group = "c";
+    options.subscriptions["T"] = Subscription();
+    options.start = FromFirst{};
+    auto consumer =
+        PushConsumer::concurrent(rig.client, options, [&attempts](std::span<const MessageView>) {
+          return ++attempts == 1 ? Ack::retry() : Ack::success();
+        });
+    REQUIRE(consumer.has_value());
+    REQUIRE(rig.producer.send(message("T")).has_value());
+    CHECK(eventually([&] { return attempts.load() == 2; }));
+    CHECK(rig.broker.requests(Call::kSendBack) == 1);
+  }
+
+  TEST_CASE("requests that are delayed when the broker goes do no harm") {
+    auto rig = std::make_unique<Rig>();
+    rig->broker.delay(10s);
+    std::atomic<int> called{0};
+    rig->producer.async_send(message("T"), [&](Result<Receipt> r) {
+      CHECK_FALSE(r.has_value());
+      ++called;
+    });
+    CHECK(eventually([&] { return rig->broker.requests(Call::kAny) > 0; }));
+    rig->broker.stop();
+    rig.reset();
+    CHECK(called.load() == 1);
+  }
+}
