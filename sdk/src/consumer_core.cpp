@@ -3,6 +3,7 @@
 
 #include "errors.h"
 #include "orderly.h"
+#include "poller.h"
 #include "validate.h"
 
 #include "tenon/base/log.h"
@@ -101,42 +102,81 @@ Result<std::shared_ptr<ConsumerCore>> ConsumerCore::create(ClientCore& client,
   if (auto r = check(options, orderly); !r) {
     return std::move(r).error();
   }
-  if (options.mode == GroupMode::kBroadcasting && client.options().instance_name.empty()) {
+  std::shared_ptr<ConsumerCore> made(
+      new ConsumerCore(client, std::move(options), std::move(listeners)));
+  if (orderly) {
+    made->orderly_ = std::make_unique<Orderly>(*made);
+  }
+  if (auto r = made->set_up(); !r) {
+    return std::move(r).error();
+  }
+  return made;
+}
+
+Result<std::shared_ptr<ConsumerCore>> ConsumerCore::create_pull(ClientCore& client,
+                                                                PullConsumerOptions options) {
+  PushConsumerOptions o;
+  o.group = std::move(options.group);
+  o.subscriptions = std::move(options.subscriptions);
+  o.start = options.start;
+  o.mode = options.mode;
+  o.allocator = std::move(options.allocator);
+  o.pull_batch = options.pull_batch;
+  o.batch_max = options.poll_max;
+  o.cached_max_messages = options.cached_max_messages;
+  o.cached_max_mib = options.cached_max_mib;
+  o.offset_interval = options.commit_interval;
+  o.rebalance_interval = options.rebalance_interval;
+  o.pull_error_delay = options.pull_error_delay;
+  o.local_offset_dir = std::move(options.local_offset_dir);
+  PushConsumerOptions checked = o;
+  checked.subscriptions.try_emplace("any");  // none is fine: queues may be assigned
+  if (auto r = check(checked, false); !r) {
+    return std::move(r).error();
+  }
+  std::shared_ptr<ConsumerCore> made(new ConsumerCore(client, std::move(o), Listeners()));
+  Poller::Options how;
+  how.poll_max = options.poll_max;
+  how.auto_commit = options.auto_commit;
+  how.commit_interval = options.commit_interval;
+  made->poller_ = std::make_unique<Poller>(*made, how);
+  if (auto r = made->set_up(); !r) {
+    return std::move(r).error();
+  }
+  return made;
+}
+
+/// What all kinds of consumers need.
+Result<void> ConsumerCore::set_up() {
+  if (!clustering() && client_.options().instance_name.empty()) {
     // Trap: the offset file lies in a folder named after the client id; a new id at every start
     // would forget all offsets (client §1.2).
     return make_error(Errc::kInvalidArgument,
                       "a broadcasting consumer needs ClientOptions::instance_name, which names its "
                       "offset file");
   }
-  auto allocator = client.plugins().allocator(options.allocator);
+  auto allocator = client_.plugins().allocator(options_.allocator);
   if (!allocator) {
     return std::move(allocator).error();
   }
-  std::shared_ptr<ConsumerCore> made(
-      new ConsumerCore(client, std::move(options), std::move(listeners)));
-  made->allocator_ = std::move(*allocator);
-  if (auto r = made->add_subscriptions(); !r) {
-    return std::move(r).error();
+  allocator_ = std::move(*allocator);
+  if (auto r = add_subscriptions(); !r) {
+    return r;
   }
-  if (!made->clustering()) {
-    made->local_ = std::make_unique<LocalOffsets>(
-        offset_root(made->options_), client.id(), made->options_.group);
-    if (auto r = made->local_->load(); !r) {
-      return std::move(r).error();
+  if (!clustering()) {
+    local_ = std::make_unique<LocalOffsets>(offset_root(options_), client_.id(), options_.group);
+    if (auto r = local_->load(); !r) {
+      return r;
     }
   }
-  ConsumerCore* self = made.get();
-  if (orderly) {
-    made->orderly_ = std::make_unique<Orderly>(*self);
-  }
-  made->pool_ = std::make_shared<ListenerPool>(
-      made->options_.threads,
-      made->options_.batch_max,
-      client.options().executor,
-      [self](const std::shared_ptr<void>& context, std::span<const MessageView> slice) {
-        self->consume(std::static_pointer_cast<QueueState>(context), slice);
+  pool_ = std::make_shared<ListenerPool>(
+      options_.threads,
+      options_.batch_max,
+      client_.options().executor,
+      [this](const std::shared_ptr<void>& context, std::span<const MessageView> slice) {
+        consume(std::static_pointer_cast<QueueState>(context), slice);
       });
-  return made;
+  return {};
 }
 
 ConsumerCore::ConsumerCore(ClientCore& client, PushConsumerOptions options, Listeners listeners)
@@ -187,7 +227,7 @@ Result<void> ConsumerCore::add_subscriptions() {
       return r;
     }
   }
-  if (clustering()) {
+  if (clustering() && !poller_) {
     return add_subscription("%RETRY%" + options_.group, Subscription());
   }
   return {};
@@ -233,6 +273,9 @@ Result<void> ConsumerCore::start() {
 Result<void> ConsumerCore::subscribe(std::string_view topic, const Subscription& what) {
   if (client_.on_own_thread()) {
     return make_error(Errc::kInvalidArgument, "subscribe() blocks: not on an I/O thread");
+  }
+  if (poller_ && poller_->assigns()) {
+    return make_error(Errc::kConflict, "Subscribe and assign are mutually exclusive.");
   }
   if (auto r = check_topic(topic); !r) {
     return r;
@@ -291,12 +334,12 @@ void ConsumerCore::start_timers() {
         period));
   };
   every(options_.offset_interval, [](ConsumerCore& c) { c.persist_all(); });
-  if (!orderly_) {
+  if (!orderly_ && !poller_) {
     every(options_.consume_timeout, [](ConsumerCore& c) {
       // Sends back, which blocks: not on the timer thread.
       c.pool_->post([self = c.shared_from_this()] { self->clean_expired(); });
     });
-  } else if (clustering()) {
+  } else if (orderly_ && clustering()) {
     every(Orderly::kRenewal, [](ConsumerCore& c) { c.orderly_->renew(); });
   }
   every(options_.rebalance_interval, [](ConsumerCore& c) { c.client_.wake_rebalance(); });
@@ -311,6 +354,9 @@ void ConsumerCore::collect_topics(std::set<std::string>& out) const {
 proto::ConsumerData ConsumerCore::heartbeat_data() const {
   proto::ConsumerData data;
   data.group = options_.group;
+  if (poller_) {
+    data.consume_type = proto::ConsumeType::kActively;
+  }
   data.message_model =
       clustering() ? proto::MessageModel::kClustering : proto::MessageModel::kBroadcasting;
   data.consume_from_where = proto::ConsumeFromWhere::kLastOffset;
@@ -378,6 +424,9 @@ void ConsumerCore::stop() {
     return;
   }
   closing_.store(true);
+  if (poller_) {
+    poller_->on_messages();  // wakes a waiting poll()
+  }
   pool_->stop();
   for (const Scheduler::Id timer : timers_) {
     client_.timers().cancel(timer);
@@ -392,7 +441,7 @@ void ConsumerCore::stop() {
   }
   // Trap: committed after the last listener ended and before the group is left: the others read the
   // offsets at once (client §5.16).
-  commit_at_stop(last);
+  commit_all(last);
   if (orderly_ && clustering()) {
     orderly_->unlock(last, true);
   }

@@ -11,6 +11,7 @@
 #include "process_queue.h"
 
 #include "tenon/net/connection.h"
+#include "tenon/sdk/pull_consumer.h"
 #include "tenon/sdk/push_consumer.h"
 
 #include <atomic>
@@ -41,6 +42,8 @@ struct QueueState {
   std::atomic<std::int64_t> last_pull_ms{0};
   std::atomic<std::int64_t> last_consume_ms{0};
 
+  std::atomic<std::int64_t> polled_offset{-1};  ///< pull only: behind what poll() has returned
+
   // orderly only, see orderly.h
   std::atomic<bool> locked{false};
   std::atomic<std::uint64_t> locked_ns{0};  ///< monotonic, of the last renewal
@@ -63,6 +66,7 @@ struct SubscriptionState {
 void filter_by_tag(const std::vector<std::string>& tags, std::vector<MessageView>& messages);
 
 class Orderly;
+class Poller;
 
 /// One of the two.
 struct Listeners {
@@ -88,6 +92,9 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
     listeners.concurrent = std::move(concurrent);
     return create(client, std::move(options), std::move(listeners));
   }
+  /// One that is asked for its messages.
+  static Result<std::shared_ptr<ConsumerCore>> create_pull(ClientCore& client,
+                                                           PullConsumerOptions options);
   ~ConsumerCore();
   /// After it was added to the client: joins the group.
   Result<void> start();
@@ -112,6 +119,9 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   /// Ends everything: listener calls, pulls, timers; commits; leaves the group. Idempotent.
   void stop();
 
+  Poller& poller() noexcept { return *poller_; }  ///< of a pull consumer
+  bool has_listener() const noexcept { return poller_ == nullptr; }
+
   // Requests of brokers (spec: client §5.15). Thread: I/O.
   void on_reset_offset(std::map<proto::MessageQueue, std::int64_t> offsets);
   std::string status_body(std::string_view topic) const;
@@ -120,11 +130,13 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
 
  private:
   friend class Orderly;
+  friend class Poller;
   using SubscriptionPtr = std::shared_ptr<SubscriptionState>;
   ConsumerCore(ClientCore& client, PushConsumerOptions options, Listeners listeners);
   SubscriptionPtr subscription(std::string_view topic) const;
   std::vector<SubscriptionPtr> subscriptions() const;
   Result<void> add_subscription(const std::string& topic, const Subscription& what);
+  Result<void> set_up();
   Result<void> add_subscriptions();
   Result<void> check_sql(const SubscriptionState& subscription);
   void start_timers();
@@ -144,7 +156,7 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
                                          std::int64_t timestamp);
   void persist(QueueState& state);
   bool persist_now(const Queue& queue, std::int64_t offset);
-  void commit_at_stop(const std::vector<QueueStatePtr>& states);
+  bool commit_all(const std::vector<QueueStatePtr>& states);
 
   // pull_loop.cpp
   void pull(const QueueStatePtr& state);
@@ -173,6 +185,7 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   std::unique_ptr<Allocator> allocator_;
   std::unique_ptr<LocalOffsets> local_;
   std::unique_ptr<Orderly> orderly_;
+  std::unique_ptr<Poller> poller_;
   std::shared_ptr<ListenerPool> pool_;
   mutable std::mutex mutex_;
   std::map<std::string, SubscriptionPtr, std::less<>> subscriptions_;

@@ -1,7 +1,7 @@
 #include "tenon/sdk/producer.h"
 
-#include "client_core.h"
 #include "errors.h"
+#include "handles.h"
 #include "producer_core.h"
 
 #include "tenon/proto/properties.h"
@@ -36,23 +36,12 @@ Producer::Producer(std::shared_ptr<detail::ProducerCore> core,
 Producer::Producer(Producer&&) noexcept = default;
 
 Producer& Producer::operator=(Producer&& other) noexcept {
-  if (this != &other) {
-    const Producer old(std::move(*this));
-    client_ = std::move(other.client_);
-    core_ = std::move(other.core_);
-  }
+  detail::replace_handle(*this, core_, client_, other.core_, other.client_);
   return *this;
 }
 
 Producer::~Producer() {
-  if (!core_) {
-    return;
-  }
-  const std::string group = core_->group();
-  core_->stop();
-  client_->remove_producer(group);
-  client_->unregister(group, {});
-  core_.reset();
+  detail::leave_producer(core_, client_.get());
 }
 
 Result<Receipt> Producer::send(Message message, SendOptions options) {

@@ -3,6 +3,7 @@
 #include "errors.h"
 #include "message_block.h"
 #include "orderly.h"
+#include "poller.h"
 
 #include "tenon/base/log.h"
 
@@ -14,9 +15,12 @@ constexpr std::chrono::milliseconds kPausedDelay{1'000};
 constexpr std::chrono::milliseconds kBusyDelay{20};
 constexpr std::chrono::milliseconds kPullTimeout{30'000};
 constexpr std::int64_t kSuspendMs = 15'000;
+constexpr std::int64_t kPollSuspendMs = 20'000;
 
 constexpr std::int32_t kCommit = 1;
 constexpr std::int32_t kSuspend = 2;
+constexpr std::int32_t kWithSubscription = 4;
+constexpr std::int32_t kLite = 16;
 
 }  // namespace
 
@@ -33,7 +37,7 @@ void ConsumerCore::pull(const QueueStatePtr& state) {
     return;
   }
   state->last_pull_ms.store(client_.now_ms());
-  if (paused_.load()) {
+  if (paused_.load() || (poller_ && poller_->is_paused(state->queue))) {
     pull_later(state, kPausedDelay);
     return;
   }
@@ -58,11 +62,14 @@ void ConsumerCore::send_pull(const QueueStatePtr& state, const SubscriptionState
     pull_later(state, options_.pull_error_delay);
     return;
   }
-  const std::int64_t commit = clustering() ? state->memory_offset.load() : 0;
+  const std::int64_t commit = clustering() && !poller_ ? state->memory_offset.load() : 0;
   const bool to_master = address == client_.routes().address(state->queue.broker, 0, true);
   std::int32_t flags = kSuspend;
   if (clustering() && commit > 0 && to_master) {
     flags |= kCommit;
+  }
+  if (poller_) {
+    flags |= kWithSubscription | kLite;
   }
   const auto encode = [&](std::string& out, std::int32_t opaque) {
     proto::FrameWriter::Head head;
@@ -77,7 +84,10 @@ void ConsumerCore::send_pull(const QueueStatePtr& state, const SubscriptionState
     w.field("maxMsgNums", static_cast<std::int64_t>(options_.pull_batch));
     w.field("sysFlag", flags);
     w.field("commitOffset", commit);
-    w.field("suspendTimeoutMillis", kSuspendMs);
+    w.field("suspendTimeoutMillis", poller_ ? kPollSuspendMs : kSuspendMs);
+    if (poller_) {
+      w.field("subscription", subscription.data.sub_string);
+    }
     w.field("subVersion", subscription.version.load());
     w.field("expressionType", subscription.data.expression_type);
     w.field("bname", state->queue.broker);
@@ -119,10 +129,27 @@ void ConsumerCore::on_pull(const QueueStatePtr& state, tenon::Result<net::RpcAns
       return;
     }
     if (response.code == Code::kPullOffsetMoved) {
+      if (poller_) {
+        log_warn("sdk",
+                 "offset illegal, corrected group={} topic={} queue={} corrected={}",
+                 options_.group,
+                 state->queue.topic,
+                 state->queue.id,
+                 *next);
+        state->next_offset.store(*next);
+        poller_->on_skipped(*state, *next);
+        pull(state);
+        return;
+      }
       on_illegal_offset(state, *next);
       return;
     }
     state->next_offset.store(*next);
+    if (poller_) {
+      poller_->on_skipped(*state, *next);
+      pull(state);
+      return;
+    }
     // Trap: progress over messages that do not match, but only when nothing is unfinished
     // (client §5.9, L3).
     if (state->cache.count() == 0) {
@@ -160,9 +187,13 @@ void ConsumerCore::on_found(const QueueStatePtr& state,
     state->cache.put(messages);
     if (orderly_) {
       orderly_->submit(state);
+    } else if (poller_) {
+      poller_->on_messages();
     } else {
       pool_->submit(std::move(messages), state);
     }
+  } else if (poller_) {
+    poller_->on_skipped(*state, state->next_offset.load());
   } else if (state->cache.count() == 0) {
     state->advance(state->next_offset.load());
   }

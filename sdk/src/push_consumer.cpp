@@ -1,10 +1,8 @@
 #include "tenon/sdk/push_consumer.h"
 
-#include "client_core.h"
 #include "consumer_core.h"
 #include "errors.h"
-
-#include <thread>
+#include "handles.h"
 
 namespace tenon::sdk {
 
@@ -51,28 +49,12 @@ PushConsumer::PushConsumer(std::shared_ptr<detail::ConsumerCore> core,
 PushConsumer::PushConsumer(PushConsumer&&) noexcept = default;
 
 PushConsumer& PushConsumer::operator=(PushConsumer&& other) noexcept {
-  if (this != &other) {
-    const PushConsumer old(std::move(*this));
-    client_ = std::move(other.client_);
-    core_ = std::move(other.core_);
-  }
+  detail::replace_handle(*this, core_, client_, other.core_, other.client_);
   return *this;
 }
 
 PushConsumer::~PushConsumer() {
-  if (!core_) {
-    return;
-  }
-  if (client_->on_own_thread()) {
-    // Waiting here for a listener that waits for an answer would be waiting for ourselves.
-    std::thread([core = std::move(core_), client = std::move(client_)]() mutable {
-      core->stop();
-      core.reset();
-    }).detach();
-    return;
-  }
-  core_->stop();
-  core_.reset();
+  detail::leave_consumer(core_, client_);
 }
 
 void PushConsumer::pause() {

@@ -2,6 +2,7 @@
 #include "consumer_core.h"
 #include "errors.h"
 #include "orderly.h"
+#include "poller.h"
 
 #include "tenon/base/log.h"
 
@@ -60,6 +61,11 @@ std::optional<std::vector<Queue>> ConsumerCore::wanted_queues(const std::string&
   if (!info || info->from_template) {
     client_.routes().fetch(topic, [](Result<TopicInfoPtr>) {});
     return std::nullopt;
+  }
+  if (poller_) {
+    if (auto assigned = poller_->assigned(topic)) {
+      return assigned;
+    }
   }
   if (!clustering()) {
     return info->subscribe;
@@ -140,7 +146,8 @@ bool ConsumerCore::apply(const std::string& topic, const std::vector<Queue>& wan
       const QueueStatePtr& state = it->second;
       const bool of_topic = state->queue.topic == topic;
       const bool kept = std::find(wanted.begin(), wanted.end(), state->queue) != wanted.end();
-      const bool stuck = now - state->last_pull_ms.load() > kPullMaxIdleMs && !paused_.load();
+      const bool stuck =
+          now - state->last_pull_ms.load() > kPullMaxIdleMs && !paused_.load() && !poller_;
       if (!of_topic || (kept && !stuck)) {
         if (of_topic && state->leaving.exchange(false)) {
           stays.push_back(state);
@@ -188,6 +195,9 @@ bool ConsumerCore::take_over(const std::vector<Queue>& added) {
     if (!start || closing_.load()) {
       settled = closing_.load();
       continue;
+    }
+    if (poller_) {
+      state->memory_offset.store(-1);  // only what the program commits is written
     }
     state->next_offset.store(*start);
     state->last_pull_ms.store(client_.now_ms());
@@ -390,7 +400,8 @@ bool ConsumerCore::persist_now(const Queue& queue, std::int64_t offset) {
   return client_.calls().ask_ok(address, std::move(c), kOffsetTimeout).has_value();
 }
 
-void ConsumerCore::commit_at_stop(const std::vector<QueueStatePtr>& states) {
+/// @return false if a broker has not confirmed
+bool ConsumerCore::commit_all(const std::vector<QueueStatePtr>& states) {
   if (local_) {
     OffsetMap offsets;
     for (const QueueStatePtr& state : states) {
@@ -398,21 +409,25 @@ void ConsumerCore::commit_at_stop(const std::vector<QueueStatePtr>& states) {
         offsets[state->queue] = offset;
       }
     }
-    if (auto r = local_->save(offsets); !r) {
+    auto r = local_->save(offsets);
+    if (!r) {
       log_error("sdk", "offsets not saved reason=\"{}\"", r.error().text());
     }
-    return;
+    return r.has_value();
   }
   struct Pending {
     std::mutex mutex;
     std::condition_variable done;
     std::size_t left = 0;
+    bool failed = false;
   };
   auto pending = std::make_shared<Pending>();
   for (const QueueStatePtr& state : states) {
     const std::int64_t offset = state->memory_offset.load();
     const std::string address = client_.routes().address(state->queue.broker, 0, false);
     if (offset < 0 || address.empty()) {
+      const std::scoped_lock lock(pending->mutex);
+      pending->failed = pending->failed || offset >= 0;
       continue;
     }
     proto::Command c =
@@ -423,17 +438,20 @@ void ConsumerCore::commit_at_stop(const std::vector<QueueStatePtr>& states) {
       ++pending->left;
     }
     client_.calls().start(
-        address, std::move(c), client_.options().api_timeout, [pending](Result<proto::Command>) {
+        address, std::move(c), client_.options().api_timeout, [pending](Result<proto::Command> r) {
           const std::scoped_lock lock(pending->mutex);
+          pending->failed = pending->failed || !r || r->code != proto::ResponseCode::kSuccess;
           --pending->left;
           pending->done.notify_all();
         });
   }
   if (client_.on_own_thread()) {
-    return;
+    return false;
   }
   std::unique_lock lock(pending->mutex);
-  pending->done.wait_for(lock, client_.options().api_timeout, [&] { return pending->left == 0; });
+  return pending->done.wait_for(lock, client_.options().api_timeout, [&] {
+    return pending->left == 0;
+  }) && !pending->failed;
 }
 
 void ConsumerCore::on_reset_offset(std::map<proto::MessageQueue, std::int64_t> offsets) {

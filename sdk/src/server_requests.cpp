@@ -97,9 +97,11 @@ void ClientCore::answer_request(const net::ConnectionPtr& connection,
     case Request::kConsumeMessageDirectly: {
       const auto c = group_of("consumerGroup");
       auto messages = decode_messages(request.body, keep, request.field("brokerName").value_or(""));
-      if (!c || messages.empty()) {
+      if (!c || messages.empty() || !c->has_listener()) {
         answer(proto::ResponseCode::kSystemError,
-               c ? "message cannot be decoded" : unknown_group("consumerGroup"));
+               c && !c->has_listener() ? "the consumer pulls, it has no listener"
+               : c                     ? "message cannot be decoded"
+                                       : unknown_group("consumerGroup"));
         return;
       }
       c->consume_directly(
@@ -234,7 +236,7 @@ std::string ConsumerCore::running_info_body() const {
       {"PROP_CLIENT_VERSION", "V4_9_8"},
       {"PROP_CONSUMEORDERLY", orderly_ ? "true" : "false"},
       {"PROP_CONSUMER_START_TIMESTAMP", std::to_string(started_ms_)},
-      {"PROP_CONSUME_TYPE", "CONSUME_PASSIVELY"},
+      {"PROP_CONSUME_TYPE", poller_ ? "CONSUME_ACTIVELY" : "CONSUME_PASSIVELY"},
       {"PROP_NAMESERVER_ADDR", client_.options().name_servers},
       {"PROP_THREADPOOL_CORE_SIZE", std::to_string(options_.threads)},
       {"consumerGroup", options_.group},

@@ -1,7 +1,7 @@
 #include "tenon/sdk/transaction.h"
 
-#include "client_core.h"
 #include "errors.h"
+#include "handles.h"
 #include "transaction_core.h"
 
 #include <string>
@@ -33,23 +33,12 @@ TransactionProducer::TransactionProducer(std::shared_ptr<detail::TransactionCore
 TransactionProducer::TransactionProducer(TransactionProducer&&) noexcept = default;
 
 TransactionProducer& TransactionProducer::operator=(TransactionProducer&& other) noexcept {
-  if (this != &other) {
-    const TransactionProducer old(std::move(*this));
-    client_ = std::move(other.client_);
-    core_ = std::move(other.core_);
-  }
+  detail::replace_handle(*this, core_, client_, other.core_, other.client_);
   return *this;
 }
 
 TransactionProducer::~TransactionProducer() {
-  if (!core_) {
-    return;
-  }
-  const std::string group = core_->group();
-  core_->stop();
-  client_->remove_producer(group);
-  client_->unregister(group, {});
-  core_.reset();
+  detail::leave_producer(core_, client_.get());
 }
 
 Result<TransactionReceipt> TransactionProducer::send(Message message, SendOptions options) {

@@ -221,11 +221,152 @@ void delay(const Setup& s) {
   CHECK_OK(consumer.close());
 }
 
+sdk::PullConsumerOptions pull_options(const std::string& group, const std::string& topic) {
+  sdk::PullConsumerOptions o;
+  o.group = group;
+  o.start = sdk::FromFirst{};
+  o.rebalance_interval = 2s;
+  if (!topic.empty()) {
+    o.subscriptions[topic] = sdk::Subscription();
+  }
+  return o;
+}
+
+/// Polls until so many messages have come; the bodies, how often.
+std::map<std::string, int> poll_all(sdk::PullConsumer& consumer, std::size_t count) {
+  std::map<std::string, int> out;
+  const auto end = std::chrono::steady_clock::now() + 30s;
+  while (out.size() < count && std::chrono::steady_clock::now() < end) {
+    for (const auto& m : consumer.poll(1s)) {
+      ++out[std::string(m.body())];
+    }
+  }
+  return out;
+}
+
+/// Members share the queues; what is committed does not come again.
+void pull_shared(const Setup& s) {
+  auto client = s.client();
+  auto other_client = s.client();
+  auto admin = sdk::Admin::open(client).value();
+  const std::string topic = s.name("pull");
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 4));
+  auto producer = sdk::Producer::open(client, {.group = s.name("ppl")}).value();
+  for (int i = 0; i < 200; ++i) {
+    REQUIRE_OK(producer.send(text_message(topic, std::to_string(i))));
+  }
+  const auto options = pull_options(s.name("cg_pull"), topic);
+  {
+    auto a = sdk::PullConsumer::open(client, options).value();
+    const auto all = poll_all(a, 200);
+    CHECK_THAT(all.size() == 200);
+    REQUIRE_OK(a.commit());
+    for (const auto& queue : a.owned()) {
+      const auto committed = a.committed(queue);
+      const auto position = a.position(queue);
+      CHECK_OK(committed);
+      CHECK_OK(position);
+      CHECK_THAT(committed && position && *committed == *position);
+    }
+    CHECK_OK(a.close());
+  }
+  auto a = sdk::PullConsumer::open(client, options).value();
+  auto b = sdk::PullConsumer::open(other_client, options).value();
+  CHECK_THAT(eventually([&] { return a.owned().size() == 2 && b.owned().size() == 2; }));
+  for (int i = 200; i < 300; ++i) {
+    REQUIRE_OK(producer.send(text_message(topic, std::to_string(i))));
+  }
+  auto seen = poll_all(a, 50);
+  seen.merge(poll_all(b, 50));
+  CHECK_THAT(seen.size() == 100);  // and nothing of what was committed
+  CHECK_THAT(seen.count("200") == 1 && seen.count("299") == 1);
+  CHECK_OK(a.commit());
+  CHECK_OK(b.commit());
+  CHECK_OK(a.close());
+  CHECK_OK(b.close());
+}
+
+/// Queues of one's own choice, from where one likes; a single pull.
+void pull_assigned(const Setup& s) {
+  auto client = s.client();
+  auto admin = sdk::Admin::open(client).value();
+  const std::string topic = s.name("assign");
+  REQUIRE_OK(admin.create_topic(s.cluster, topic, 2));
+  auto producer = sdk::Producer::open(client, {.group = s.name("ppa")}).value();
+  auto consumer = sdk::PullConsumer::open(client, pull_options(s.name("cg_assign"), "")).value();
+  const auto queues = consumer.queues(topic);
+  REQUIRE_OK(queues);
+  const sdk::Queue queue = queues->front();
+  sdk::SendOptions there;
+  there.queue = &queue;
+  const auto send = [&](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      sdk::Message m = text_message(topic, std::to_string(i));
+      m.tag = i % 2 == 0 ? "even" : "odd";
+      REQUIRE_OK(producer.send(std::move(m), there));
+    }
+  };
+  send(0, 10);
+  // Brokers up to 4.9 name the message whose time is the nearest, not the first at or after it.
+  std::this_thread::sleep_for(1s);
+  const auto between = std::chrono::system_clock::now();
+  std::this_thread::sleep_for(5ms);
+  send(10, 20);
+  const auto first = [&] {
+    const auto batch = consumer.poll(20s);
+    return batch.empty() ? std::string("nothing") : std::string(batch.front().body());
+  };
+  REQUIRE_OK(consumer.assign(std::span(&queue, 1)));
+  CHECK_THAT(consumer.owned().size() == 1);
+  CHECK_THAT(poll_all(consumer, 20).size() == 20);
+  CHECK_THAT(consumer.seek(queue, 21).error().code == sdk::Errc::kInvalidArgument);
+  CHECK_OK(consumer.seek(queue, 7));
+  CHECK_THAT(first() == "7");
+  CHECK_OK(consumer.seek_to_time(queue, between));
+  CHECK_THAT(first() == "10");
+  const auto at = consumer.offset_at(queue, between);
+  CHECK_THAT(at && *at == 10);
+  CHECK_OK(consumer.seek_to_begin(queue));
+  CHECK_THAT(first() == "0");
+  CHECK_OK(consumer.commit(queue, 13));
+  CHECK_THAT(consumer.committed(queue).value() == 13);
+  consumer.pause(std::span(&queue, 1));
+  CHECK_OK(consumer.seek_to_end(queue));
+  send(20, 21);
+  CHECK_THAT(consumer.poll(300ms).empty());
+  consumer.resume(std::span(&queue, 1));
+  CHECK_THAT(first() == "20");
+  REQUIRE_OK(consumer.assign(std::span(&queue, 1), {"odd"}));
+  CHECK_OK(consumer.seek_to_begin(queue));
+  CHECK_THAT(first() == "1");
+
+  using Status = sdk::PullResult::Status;
+  const auto some = consumer.pull(queue, 3, 4);
+  REQUIRE_OK(some);
+  CHECK_THAT(some->status == Status::kFound && some->messages.size() == 4);
+  CHECK_THAT(some->next_offset == 7 && some->min_offset == 0 && some->max_offset == 21);
+  CHECK_THAT(some->messages.front().body() == "3");
+  CHECK_THAT(consumer.pull(queue, 21)->status == Status::kNothingNew);
+  CHECK_THAT(consumer.pull(queue, 50)->status == Status::kOffsetIllegal);
+  CHECK_THAT(consumer.pull(queue, 0, 32, {}, {"none"})->status == Status::kNothingWanted);
+  std::thread later([&] {
+    std::this_thread::sleep_for(200ms);
+    CHECK_OK(producer.send(text_message(topic, "waited for"), there));
+  });
+  const auto waited = consumer.pull(queue, 21, 32, 20s);
+  later.join();
+  CHECK_THAT(waited && waited->status == Status::kFound &&
+             waited->messages.front().body() == "waited for");
+  CHECK_OK(consumer.close());
+}
+
 constexpr Part kParts[] = {{"orderly", orderly},
                            {"subscribe", subscribe},
                            {"transactions", transactions},
                            {"requests", requests},
-                           {"delay", delay}};
+                           {"delay", delay},
+                           {"pull_shared", pull_shared},
+                           {"pull_assigned", pull_assigned}};
 
 }  // namespace
 

@@ -5,6 +5,7 @@
 #include "tenon/sdk/client.h"
 #include "tenon/sdk/message.h"
 #include "tenon/sdk/producer.h"
+#include "tenon/sdk/pull_consumer.h"
 #include "tenon/sdk/push_consumer.h"
 #include "tenon/sdk/result.h"
 #include "tenon/sdk/task.h"

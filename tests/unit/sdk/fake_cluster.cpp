@@ -283,6 +283,7 @@ Outcome FakeCluster::default_answer(const Request& request) {
     }
     case proto::RequestCode::kQueryConsumerOffset:
     case proto::RequestCode::kUpdateConsumerOffset:
+    case proto::RequestCode::kGetMinOffset:
     case proto::RequestCode::kGetMaxOffset:
       return offsets(request);
     default:
@@ -343,6 +344,8 @@ Outcome FakeCluster::offsets(const Request& request) {
   proto::Command c;
   if (request.command.code == proto::RequestCode::kUpdateConsumerOffset) {
     offsets_[key] = request.command.field_long("commitOffset").value_or(-1);
+  } else if (request.command.code == proto::RequestCode::kGetMinOffset) {
+    c.set("offset", std::int64_t{0});
   } else if (request.command.code == proto::RequestCode::kGetMaxOffset) {
     c.set("offset", static_cast<std::int64_t>(queues_[q].size()));
   } else {

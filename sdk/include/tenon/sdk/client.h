@@ -64,6 +64,7 @@ class TENON_SDK_API Client {
 
  private:
   friend class Producer;
+  friend class PullConsumer;
   friend class PushConsumer;
   friend class Admin;
   friend class TransactionProducer;
