@@ -1,0 +1,142 @@
+// C interface: errors, log, client.
+#include "c/c_support.h"
+
+#include <chrono>
+#include <memory>
+#include <string_view>
+
+namespace tenon::sdk::c {
+namespace {
+
+struct LastError {
+  std::string text{};
+  std::int32_t response = -1;
+  bool outcome_unknown = false;
+};
+
+LastError& last_error() noexcept {
+  thread_local LastError error;
+  return error;
+}
+
+std::vector<std::string> folders(const char* joined) {
+  std::vector<std::string> out;
+  std::string_view rest = joined == nullptr ? std::string_view() : std::string_view(joined);
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    if (end > 0) {
+      out.emplace_back(rest.substr(0, end));
+    }
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return out;
+}
+
+ClientOptions client_options(const tenon_client_options& in) {
+  using std::chrono::milliseconds;
+  ClientOptions out;
+  out.name_servers = text(in.name_servers);
+  out.instance_name = text(in.instance_name);
+  out.client_ip = text(in.client_ip);
+  out.plugin_dirs = folders(in.plugin_dirs);
+  if (in.io_threads != 0) {
+    out.io_threads = in.io_threads;
+  }
+  if (in.connections_per_broker != 0) {
+    out.connections_per_broker = in.connections_per_broker;
+  }
+  if (in.route_refresh_ms != 0) {
+    out.route_refresh = milliseconds(in.route_refresh_ms);
+  }
+  if (in.heartbeat_ms != 0) {
+    out.heartbeat = milliseconds(in.heartbeat_ms);
+  }
+  if (in.api_timeout_ms != 0) {
+    out.api_timeout = milliseconds(in.api_timeout_ms);
+  }
+  if (in.connect_timeout_ms != 0) {
+    out.connect_timeout = milliseconds(in.connect_timeout_ms);
+  }
+  return out;
+}
+
+}  // namespace
+
+std::int32_t failed(const Error& error) noexcept {
+  LastError& last = last_error();
+  last.response = error.response;
+  last.outcome_unknown = error.outcome_unknown;
+  try {
+    last.text = error.text();
+  } catch (...) {
+    last.text.clear();  // no memory for the text; the code says enough
+  }
+  return error.code.value();
+}
+
+std::int32_t failed(Errc code, const char* text) noexcept {
+  LastError& last = last_error();
+  last.response = -1;
+  last.outcome_unknown = false;
+  try {
+    last.text = text;
+  } catch (...) {
+    last.text.clear();
+  }
+  return static_cast<std::int32_t>(code);
+}
+
+}  // namespace tenon::sdk::c
+
+using namespace tenon::sdk;
+
+const char* tenon_client_error_text() noexcept {
+  return c::last_error().text.c_str();
+}
+int32_t tenon_client_error_response() noexcept {
+  return c::last_error().response;
+}
+int32_t tenon_client_error_outcome_unknown() noexcept {
+  return c::last_error().outcome_unknown ? 1 : 0;
+}
+const char* tenon_client_version() noexcept {
+  return TENON_SDK_VERSION;
+}
+
+void tenon_client_set_log(tenon_client_log_fn log, void* arg) noexcept {
+  c::guarded([&] {
+    if (log == nullptr) {
+      set_log_callback({});
+    } else {
+      set_log_callback([log, arg](LogLevel level, std::string_view text) {
+        log(arg, static_cast<std::int32_t>(level), std::string(text).c_str());
+      });
+    }
+    return 0;
+  });
+}
+
+int32_t tenon_client_connect(const tenon_client_options* options, tenon_client** out) noexcept {
+  return c::guarded([&] {
+    tenon_client_options in;
+    if (out == nullptr || !c::adopt(options, in)) {
+      return c::failed(Errc::kInvalidArgument,
+                       "tenon_client_connect: options.size or out is wrong");
+    }
+    auto client = Client::connect(c::client_options(in));
+    if (!client) {
+      return c::failed(client.error());
+    }
+    std::string id(client->id());
+    *out = new tenon_client{std::move(*client), std::move(id)};
+    return 0;
+  });
+}
+
+const char* tenon_client_id(const tenon_client* client) noexcept {
+  return client->id.c_str();
+}
+
+void tenon_client_destroy(tenon_client* client) noexcept {
+  delete client;
+}
