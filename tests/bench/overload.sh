@@ -24,6 +24,9 @@ listen_host = "127.0.0.1"
 port = $port
 fast_port = false
 store_root = "$folder/store"
+[retention]
+clean_forcibly = false
+disk_full_pct = 100
 [threads]
 io_threads = ${IO_THREADS:-1}
 TOML

@@ -50,6 +50,7 @@ class Run:
         """Writes the broker's configuration; keys of parts that this broker lacks are an error that names them."""
         levels = " ".join(f"{ms // 1000}s" for ms in LEVELS.values())
         text = (f'[broker]\nname = "broker-soak"\nlisten_host = "127.0.0.1"\nport = {self.port}\nstore_root = "{self.store}"\n'
+                + ("" if "[retention]" in self.options.broker_toml else cluster.KEEP_ALL) +
                 f'[topics]\nproperty_filter = true\n'
                 f'[send]\nmessage_delay_level = "{levels}"\n'
                 f'[storage.options]\ncommitlog_file = "64MiB"\n' + self.options.broker_toml)

@@ -104,6 +104,7 @@ class BrokerImpl final : public Broker {
   std::unique_ptr<TimerService> timer_{};
   std::unique_ptr<Workers> workers_{};
   std::unique_ptr<net::IoPool> pool_{};
+  Retention retention_{config_.retention, clock_};
   LiveConfig live_{config_, clock_};
   std::unique_ptr<net::ReverseCalls> calls_ = net::ReverseCalls::create();
   std::optional<Services> services_{};
@@ -131,6 +132,10 @@ Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slot
     const auto* word = flush == nullptr ? nullptr : std::get_if<std::string>(&flush->value);
     config_.sync_flush = config_.sync_flush || (word != nullptr && *word == "sync");
   }
+  live_.add(
+      "deleteWhen",
+      [this] { return retention_.hours(); },
+      [this](std::string_view text) { return retention_.set_hours(text); });
   TENON_TRY(live_.load());
   TENON_TRY(load_tables());
   TENON_TRY(open_filters(registry, slots));
@@ -278,29 +283,11 @@ Result<> BrokerImpl::open_ports() {
 }
 
 void BrokerImpl::build_services() {
-  services_.emplace(Services{config_,
-                             clock_,
-                             advertised_,
-                             levels_,
-                             *log_,
-                             flush_waiters_,
-                             topics_,
-                             groups_,
-                             offsets_,
-                             filters_,
-                             consumer_filters_,
-                             consumers_,
-                             producers_,
-                             locks_,
-                             *pulls_,
-                             holds_,
-                             *workers_,
-                             stats_,
-                             *delay_,
-                             *txn_,
-                             *timer_,
-                             *calls_,
-                             live_});
+  services_.emplace(
+      Services{config_,    clock_,     advertised_, levels_,  *log_,    flush_waiters_,
+               retention_, topics_,    groups_,     offsets_, filters_, consumer_filters_,
+               consumers_, producers_, locks_,      *pulls_,  holds_,   *workers_,
+               stats_,     *delay_,    *txn_,       *timer_,  *calls_,  live_});
   live_.add("brokerIP1", [this] { return advertised_.ip; }, {});
   router_ = std::make_unique<Router>(*services_, *pool_);
   main_handler_.serve(*router_);
@@ -325,6 +312,7 @@ void BrokerImpl::start_timers() {
   every_on_worker(milliseconds(std::clamp<std::int64_t>(
                       config_.channel_expired_ms / kExpireScansPerLife, 1, kExpireScanMaxMs)),
                   [this] { expire_clients(); });
+  every_on_worker(milliseconds(config_.retention.round_ms), [this] { retention_.round(*log_); });
   pool_->at(0).every(kSamplePeriod, [this] { sample(); });
   every_on_worker(kItemsPeriod, [this] { stats_.sample_items(clock_.wall_ms(), config_.cluster); });
   if (config_.sync_flush) {

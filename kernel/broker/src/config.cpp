@@ -1,6 +1,7 @@
 #include "tenon/broker/config.h"
 
 #include "append/delay_levels.h"
+#include "append/retention.h"
 
 #include "tenon/proto/message.h"
 
@@ -58,6 +59,18 @@ void check_names(const BrokerConfig& c, Checks& checks) {
     if (colon == std::string::npos || colon == 0 || colon + 1 == address.size()) {
       checks.add(fmt::format("namesrv entry \"{}\" is not host:port", address));
     }
+  }
+}
+
+void check_retention(const RetentionConfig& r, Checks& checks) {
+  checks.range("file_reserved_hours", r.file_reserved_hours, 0, 87'600);
+  checks.range("delete_files_max", r.delete_files_max, 1, 1000);
+  checks.range("round_ms", r.round_ms, 10, 600'000);
+  checks.range("disk_clean_pct", r.disk_clean_pct, 10, 100);
+  checks.range("disk_force_pct", r.disk_force_pct, 10, 100);
+  checks.range("disk_full_pct", r.disk_full_pct, 10, 100);
+  if (auto hours = parse_hours(r.delete_when); hours.has_error()) {
+    checks.add("delete_when: " + hours.error().detail);
   }
 }
 
@@ -120,6 +133,7 @@ Result<> validate(const BrokerConfig& c) {
   if (c.frame_max_bytes < c.message_max_bytes) {
     checks.add("frame_max_bytes is below message_max_bytes");
   }
+  check_retention(c.retention, checks);
   if (auto levels = DelayLevels::parse(c.message_delay_level); levels.has_error()) {
     checks.add("message_delay_level: " + levels.error().detail);
   }

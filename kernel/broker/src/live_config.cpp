@@ -89,6 +89,7 @@ LiveConfig::LiveConfig(BrokerConfig& config, const Clock& clock)
       file_(config.store_root / "config" / "broker.properties") {
   version_.timestamp = clock.wall_ms();
   add_live_keys();
+  add_retention_keys();
   add_fixed_keys();
 }
 
@@ -156,6 +157,17 @@ void LiveConfig::add_live_keys() {
   add_flag("slaveReadEnable", c.slave_read);
   add_number("maxMsgsNumBatch", c.query_max, 1, 1024);
   add_number("defaultQueryMaxNum", c.unique_query_max, 1, 1024);
+}
+
+void LiveConfig::add_retention_keys() {
+  RetentionConfig& r = config_.retention;
+  add_number("fileReservedTime", r.file_reserved_hours, 0, 87'600);
+  add_number("deleteFileBatchMax", r.delete_files_max, 1, 1000);
+  add_number("diskMaxUsedSpaceRatio", r.disk_clean_pct, 10, 100);
+  add_flag("cleanFileForciblyEnable", r.clean_forcibly);
+  add_number("diskSpaceCleanForciblyRatio", r.disk_force_pct, 10, 100);
+  add_number("diskSpaceWarningLevelRatio", r.disk_full_pct, 10, 100);
+  add_fixed("cleanResourceInterval", [&r] { return std::to_string(r.round_ms); });
 }
 
 void LiveConfig::add_fixed_keys() {

@@ -55,6 +55,7 @@ class LiveConfig {
   void add_flag(std::string name, Live<bool>& member);
   void add_fixed(std::string name, std::function<std::string()> get);
   void add_live_keys();
+  void add_retention_keys();
   void add_fixed_keys();
 
   BrokerConfig& config_;

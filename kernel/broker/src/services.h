@@ -5,6 +5,7 @@
 #include "append/delay_levels.h"
 #include "append/flush_waiters.h"
 #include "append/log.h"
+#include "append/retention.h"
 #include "client/consumers.h"
 #include "client/producers.h"
 #include "client/queue_locks.h"
@@ -45,6 +46,7 @@ struct Services {
   const DelayLevels& levels;
   Log& log;
   FlushWaiters& flush_waiters;
+  Retention& retention;
   Topics& topics;
   Groups& groups;
   Offsets& offsets;

@@ -11,6 +11,8 @@ HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BIN = os.environ.get("TENON_BIN", os.path.join(ROOT, "build", "release", "bin"))
 _used = set()
+# For brokers with a file; neither the disk of the machine nor the age of a recorded folder decides what a test sees.
+KEEP_ALL = "[retention]\nfile_reserved_hours = 87600\nclean_forcibly = false\ndisk_full_pct = 100\n"
 live = set()  # what runs outside of this process tree or must not outlive it; see end_everything()
 
 
@@ -122,8 +124,8 @@ class Tenon:
     kind = "tenon"
 
     def __init__(self, folder, store=None, memory=False, config=""):
-        """config: text of a broker's configuration file."""
-        self.folder, self.memory, self.config = folder, memory, config
+        """config: text of a broker's configuration file; without a table [retention], nothing is deleted."""
+        self.folder, self.memory, self.config = folder, memory, config if not config or "[retention]" in config else f"{config}\n{KEEP_ALL}"
         os.makedirs(folder, exist_ok=True)
         self.store = store or os.path.join(folder, "store")
         self.namesrv_port, self.broker_port = free_port(), free_port((0, -2, 1))
@@ -167,7 +169,7 @@ def broker_argv(folder, port, namesrv):
     """Command line of our broker alone; its file and its store lie in folder."""
     path = os.path.join(folder, "broker.toml")
     with open(path, "w") as f:
-        f.write(f'[broker]\nname = "broker-t"\nlisten_host = "127.0.0.1"\nport = {port}\nnamesrv = ["{namesrv}"]\nstore_root = "{folder}/store"\n')
+        f.write(f'[broker]\nname = "broker-t"\nlisten_host = "127.0.0.1"\nport = {port}\nnamesrv = ["{namesrv}"]\nstore_root = "{folder}/store"\n{KEEP_ALL}')
     return [os.path.join(BIN, "tenon-broker"), "--config", path]
 
 

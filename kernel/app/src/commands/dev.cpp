@@ -60,6 +60,10 @@ Result<BrokerProgram> program_of(const DevCommand& o, bool verbose) {
   } else {
     out.broker.name = "broker-a";
     out.broker.fast_port = false;  // one port less that may be taken
+    // What is deleted goes by its age alone: the disk of somebody who tries things may be full of
+    // other things.
+    out.broker.retention.clean_forcibly = false;
+    out.broker.retention.disk_full_pct = 100;
     out.log.level = verbose ? LogLevel::kInfo : LogLevel::kWarn;
   }
   out.broker.name = o.name.value_or(out.broker.name);

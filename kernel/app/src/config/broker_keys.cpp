@@ -9,7 +9,7 @@ using broker::BrokerConfig;
 
 // A new member changes this number: give it a key below, print configs/broker.toml anew, and change
 // the number.
-static_assert(sizeof(BrokerConfig) == 696, "every member of BrokerConfig needs a key");
+static_assert(sizeof(BrokerConfig) == 768, "every member of BrokerConfig needs a key");
 
 void describe_identity(config::Visitor& v, BrokerConfig& c) {
   v.key("cluster", &c.cluster, {.doc = "Name of the cluster.", .rocketmq = "brokerClusterName"});
@@ -221,11 +221,62 @@ void describe_timer(config::Visitor& v, BrokerConfig& c) {
   v.key(
       "timer_roll_window_sec",
       &c.timer_roll_window_sec,
-      {.doc = "A message that waits longer is stored again so often. Must be shorter than the log "
-              "is kept.",
+      {.doc = "A message that waits longer is stored again so often, and at least after two thirds "
+              "of the time that the log is kept.",
        .rocketmq = "timerRollWindowSlot",
        .min = 60,
        .max = 2'592'000});
+}
+
+void describe_disk(config::Visitor& v, broker::RetentionConfig& c) {
+  v.key("disk_clean_pct",
+        c.disk_clean_pct.plain(),
+        {.doc = "Above this disk use expired files are deleted at any hour.",
+         .rocketmq = "diskMaxUsedSpaceRatio",
+         .min = 10,
+         .max = 100});
+  v.key("clean_forcibly",
+        c.clean_forcibly.plain(),
+        {.doc = "Allow the next key to delete what has not expired.",
+         .rocketmq = "cleanFileForciblyEnable"});
+  v.key("disk_force_pct",
+        c.disk_force_pct.plain(),
+        {.doc = "Above this disk use the oldest files are deleted whatever their age.",
+         .rocketmq = "diskSpaceCleanForciblyRatio",
+         .min = 10,
+         .max = 100});
+  v.key("disk_full_pct",
+        c.disk_full_pct.plain(),
+        {.doc = "Above this disk use messages are refused. 100: until the disk has no space.",
+         .rocketmq = "diskSpaceWarningLevelRatio",
+         .min = 10,
+         .max = 100});
+}
+
+void describe_retention(config::Visitor& v, broker::RetentionConfig& c) {
+  v.key("file_reserved_hours",
+        c.file_reserved_hours.plain(),
+        {.doc = "A file of the log is kept this long after its last change.",
+         .rocketmq = "fileReservedTime",
+         .min = 0,
+         .max = 87'600});
+  v.key("delete_when",
+        &c.delete_when,
+        {.doc = "Local hours in which expired files are deleted, separated by semicolons.",
+         .rocketmq = "deleteWhen"});
+  v.key("delete_files_max",
+        c.delete_files_max.plain(),
+        {.doc = "Most files deleted in one round.",
+         .rocketmq = "deleteFileBatchMax",
+         .min = 1,
+         .max = 1000});
+  v.key("round_ms",
+        &c.round_ms,
+        {.doc = "Between two looks at files and disk.",
+         .rocketmq = "cleanResourceInterval",
+         .min = 10,
+         .max = 600'000});
+  describe_disk(v, c);
 }
 
 void describe_pull(config::Visitor& v, BrokerConfig& c) {
@@ -423,6 +474,7 @@ void describe(config::Visitor& v, BrokerConfig& c) {
   v.table("send", "Messages that come in.", [&] { describe_send(v, c); });
   v.table("transactions", "Transactional messages.", [&] { describe_transactions(v, c); });
   v.table("timer", "Messages for any time.", [&] { describe_timer(v, c); });
+  v.table("retention", "When messages are deleted.", [&] { describe_retention(v, c.retention); });
   v.table("pull", "Messages that go out.", [&] { describe_pull(v, c); });
   v.table("query", "Queries and consumers' offsets.", [&] { describe_query(v, c); });
   v.table("clients", "Connections.", [&] { describe_clients(v, c); });

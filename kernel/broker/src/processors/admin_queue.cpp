@@ -1,4 +1,4 @@
-// Looking into queues and housekeeping: 306, 316, 321 (spec: broker §15.3; remoting §7.4,
+// Looking into queues and housekeeping: 306, 316, 321, 329 (spec: broker §15.3; remoting §7.4,
 // §7.8).
 #include "processors/handlers.h"
 #include "remarks.h"
@@ -179,6 +179,10 @@ void add_queue_admin_handlers(Handlers& table, const Services& s) {
   table[C::kCleanUnusedTopic] = {Run::kAdmin, [&s](const Request&) { return clean_unused(s); }};
   // A queue ends where the log begins at any time: the storage cuts it when it deletes a file.
   table[C::kCleanExpiredConsumequeue] = {Run::kInline, [](const Request&) { return Reply{}; }};
+  table[C::kDeleteExpiredCommitlog] = {Run::kInline, [&s](const Request&) {
+                                         s.retention.trigger();
+                                         return Reply{};
+                                       }};
 }
 
 }  // namespace tenon::broker

@@ -39,7 +39,7 @@ void add_info_handlers(Handlers& table, const Services& s);    ///< 28 45
 void add_config_handlers(Handlers& table, const Services& s);  ///< 25 26
 void add_consumer_relay_handlers(Handlers& table, const Services& s);  ///< 223 307 309
 void add_group_offset_handlers(Handlers& table, const Services& s);    ///< 222 303 308 314
-void add_queue_admin_handlers(Handlers& table, const Services& s);     ///< 306 316 321
+void add_queue_admin_handlers(Handlers& table, const Services& s);     ///< 306 316 321 329
 
 /// The topic %RETRY%group of a heartbeat or a send-back, created if absent (not persisted).
 TopicPtr ensure_retry_topic(const Services& s,

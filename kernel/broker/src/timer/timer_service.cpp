@@ -95,6 +95,13 @@ void TimerService::run() {
   }
 }
 
+/// Stored again well before the file of the last storing expires.
+std::int64_t TimerService::roll_window_ms() const noexcept {
+  constexpr std::int64_t kHourMs = 3'600'000;
+  const std::int64_t kept_ms = config_.retention.file_reserved_hours * kHourMs;
+  return std::min(config_.timer_roll_window_sec * 1000, std::max(kept_ms / 3 * 2, kHourMs / 60));
+}
+
 void TimerService::rebuild() {
   const std::uint64_t begun = clock_.mono_ns();
   std::optional<TimerPending> snapshot;
@@ -109,7 +116,7 @@ void TimerService::rebuild() {
                                       queue_,
                                       std::move(snapshot),
                                       load_timer_check(check_file_),
-                                      config_.timer_roll_window_sec * 1000,
+                                      roll_window_ms(),
                                       stopping_);
   if (stopping_.load(std::memory_order_acquire)) {
     return;
@@ -146,7 +153,7 @@ bool TimerService::step() {
 }
 
 bool TimerService::read_queue() {
-  const std::int64_t roll_ms = config_.timer_roll_window_sec * 1000;
+  const std::int64_t roll_ms = roll_window_ms();
   read_offset_ = std::max(read_offset_, queue_.bounds().min_offset);
   for (int round = 0; round < kReadRounds; ++round) {
     const std::int64_t next =

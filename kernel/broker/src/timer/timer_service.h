@@ -63,6 +63,7 @@ class TimerService final : public ArrivalListener {
     std::int64_t out_ms = 0;
   };
   void run();
+  std::int64_t roll_window_ms() const noexcept;
   void rebuild();
   bool step();
   bool read_queue();

@@ -195,6 +195,10 @@ BrokerConfig test_config(const std::filesystem::path& root) {
   config.port = 0;
   config.store_root = root;
   config.io_threads = 2;
+  // Neither the disk of the machine nor the age of a recorded folder decides what a test sees.
+  config.retention.file_reserved_hours = 87'600;
+  config.retention.clean_forcibly = false;
+  config.retention.disk_full_pct = 100;
   return config;
 }
 

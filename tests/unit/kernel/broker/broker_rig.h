@@ -64,30 +64,12 @@ struct Rig {
       TxnDeps{config, clock, advertised.store_host, *log, topics, offsets, producers, nullptr}};
   std::unique_ptr<net::IoPool> pool = net::IoPool::start({.threads = 1}).value();
   std::unique_ptr<net::ReverseCalls> calls = net::ReverseCalls::create();
+  Retention retention{config.retention, clock};
   LiveConfig live{config, clock};
-  Services services{config,
-                    clock,
-                    advertised,
-                    levels,
-                    *log,
-                    flush_waiters,
-                    topics,
-                    groups,
-                    offsets,
-                    filters,
-                    consumer_filters,
-                    consumers,
-                    producers,
-                    locks,
-                    pulls,
-                    holds,
-                    workers,
-                    stats,
-                    delay,
-                    txn,
-                    timer,
-                    *calls,
-                    live};
+  Services services{config,    clock,     advertised, levels,  *log,    flush_waiters,
+                    retention, topics,    groups,     offsets, filters, consumer_filters,
+                    consumers, producers, locks,      pulls,   holds,   workers,
+                    stats,     delay,     txn,        timer,   *calls,  live};
 
   std::unique_ptr<Log> open_log() {
     config.store_root = folder.path();

@@ -197,6 +197,18 @@ TEST_SUITE("broker/timer") {
     CHECK(nothing_at(c, 1));
   }
 
+  TEST_CASE("a far message is stored again before the log that holds it expires") {
+    auto folder = std::make_shared<TempFolder>();
+    ManualClock clock;
+    BrokerConfig config = test_config(folder->path());
+    config.retention.file_reserved_hours = 3;
+    TestBroker b(folder, config, clock);
+    Client c(b.port());
+    REQUIRE(c.call(timed("far", "TIMER_DELAY_SEC", 86'400)).code == 0);
+    clock.advance_ms(2 * 3'600'000 + 1);
+    CHECK(wait_message(c, 1, "rmq_sys_wheel_timer").code == 0);
+  }
+
   TEST_CASE("a clean restart and a crash lose nothing and repeat nothing") {
     auto folder = std::make_shared<TempFolder>();
     ManualClock clock;

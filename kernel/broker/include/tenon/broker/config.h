@@ -13,6 +13,19 @@
 
 namespace tenon::broker {
 
+/// When messages are deleted, and when a disk counts as full. All comparisons of disk use are strict.
+struct RetentionConfig {
+  Live<std::int64_t> file_reserved_hours{72};  ///< [fileReservedTime] age of a log file; 0..87600
+  std::string delete_when = "04";              ///< [deleteWhen] local hours, with semicolons; the
+                                               ///< value at start, see Retention
+  Live<std::uint32_t> delete_files_max{10};    ///< [deleteFileBatchMax] in one round; 1..1000
+  std::int64_t round_ms = 10'000;              ///< [cleanResourceInterval] 10..600000
+  Live<std::uint32_t> disk_clean_pct{75};      ///< [diskMaxUsedSpaceRatio] 10..100
+  Live<bool> clean_forcibly{true};             ///< [cleanFileForciblyEnable]
+  Live<std::uint32_t> disk_force_pct{85};      ///< [diskSpaceCleanForciblyRatio] 10..100
+  Live<std::uint32_t> disk_full_pct{90};       ///< [diskSpaceWarningLevelRatio] 10..100; 100 = off
+};
+
 /// Values are immutable after start, except those that are Live: administrators change them.
 struct BrokerConfig {
   // Identity and addresses.
@@ -73,8 +86,10 @@ struct BrokerConfig {
   bool timer_wheel = true;                       ///< [timerWheelEnable]
   bool recall_message = false;                   ///< [recallMessageEnable] may they be recalled
   std::int64_t timer_max_delay_sec = 3'456'000;  ///< [timerMaxDelaySec] 40 days; 1..31536000
-  std::int64_t timer_roll_window_sec = 172'800;  ///< [timerRollWindowSlot] must be shorter than the
-                                                 ///< log is kept; 60..2592000
+  std::int64_t timer_roll_window_sec = 172'800;  ///< [timerRollWindowSlot] at most two thirds of
+                                                 ///< the time the log is kept; 60..2592000
+
+  RetentionConfig retention{};
 
   // Pulling.
   Live<bool> long_polling{true};                   ///< [longPollingEnable]
