@@ -1,9 +1,10 @@
 // Frames of both header encodings. First byte of the input: 0 the rest is a frame as it comes from
 // a socket; 1 or 2 the rest is a JSON or binary header. What decodes must survive being encoded
-// and decoded again.
+// and decoded again, and a peek at it must have told the truth.
 #include "tenon/base/check.h"
 #include "tenon/base/endian.h"
 #include "tenon/proto/command.h"
+#include "tenon/proto/peek.h"
 
 #include <cstdint>
 #include <string>
@@ -60,8 +61,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       frame.resize(prefix.value().total_bytes());
     }
   }
+  const auto peek = peek_command(as_bytes(frame));
   CommandView view;
   if (decode_command(writable(frame), view).has_value()) {
+    TENON_CHECK(!peek || (peek->code == view.code && peek->opaque == view.opaque &&
+                          peek->flag == view.flag && peek->kind == view.kind),
+                "a peek that differs");
     static_cast<void>(view.field("topic"));
     static_cast<void>(view.field_int("queueId"));
     static_cast<void>(view.field_long("offset"));

@@ -48,11 +48,22 @@ void BufferPool::Core::give_back(std::unique_ptr<ReadBuffer> buffer) {
   for (std::size_t i = 0; i < kClassBytes.size(); ++i) {
     if (buffer->capacity == kClassBytes[i]) {
       const std::scoped_lock lock(mutex);
+      make_room(i);
       if (kept_bytes + buffer->capacity <= keep_bytes_max) {
         kept_bytes += buffer->capacity;
         free[i].push_back(std::move(buffer));
       }
       return;
+    }
+  }
+}
+
+/// Smaller ones go first: what a large one saves is the page faults of all its pages.
+void BufferPool::Core::make_room(std::size_t index) {
+  for (std::size_t i = 0; i < index; ++i) {
+    while (!free[i].empty() && kept_bytes + kClassBytes[index] > keep_bytes_max) {
+      free[i].pop_back();
+      kept_bytes -= kClassBytes[i];
     }
   }
 }

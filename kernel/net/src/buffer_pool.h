@@ -37,6 +37,7 @@ class BufferPool {
     std::size_t keep_bytes_max = 0;
 
     void give_back(std::unique_ptr<ReadBuffer> buffer);
+    void make_room(std::size_t index);
   };
   std::shared_ptr<Core> core_;
 };

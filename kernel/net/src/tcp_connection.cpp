@@ -272,6 +272,8 @@ bool TcpConnection::consume() {
   auto& commands = thread_->commands();
   frame_bytes_ = 0;
   release_frame();
+  const std::shared_ptr<TcpConnection> me = self();
+  const bool screened = handler_->screens(me);
   while (end_ - begin_ >= 4) {
     const std::span<std::byte> rest{buffer_->data.get() + begin_, end_ - begin_};
     const std::uint32_t length = load_be<std::uint32_t>(rest.data());
@@ -287,6 +289,10 @@ bool TcpConnection::consume() {
       }
       frame_bytes_ = total;
       break;
+    }
+    if (screened && handler_->take(me, rest.first(total))) {
+      begin_ += total;
+      continue;
     }
     if (decoded == commands.size()) {
       commands.emplace_back();

@@ -9,7 +9,9 @@
 
 #include "tenon/abi/plugin.h"
 #include "tenon/net/connection.h"
+#include "tenon/proto/peek.h"
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -61,12 +63,13 @@ struct WaitingSends {
 
 /// Thread: its I/O thread.
 struct IoState {
-  IoState(const Services& services, std::uint64_t seed)
+  /// @param threads  how many I/O threads share what there is room for
+  IoState(const Services& services, std::uint64_t seed, std::size_t threads)
       : topics(services.topics.published()),
         groups(services.groups.published()),
         stats(services.stats.add_thread()),
         items(services.stats.items()),
-        lag(services.config.wait_in_send_queue_ms),
+        lag(services.config.wait_in_send_queue_ms, services.config.send_queue_max / threads),
         random(seed | 1) {}
 
   /// At the start of a batch, with nothing pending.
@@ -97,9 +100,9 @@ struct IoState {
   net::IoThread* thread = nullptr;  ///< once requests came
   InputLag lag;
   std::int64_t late_ms = 0;       ///< age of the sends of this read, if they are to be refused
-  std::size_t late_count = 0;     ///< requests of this read
   std::uint64_t late_log_ns = 0;  ///< not logged before
-  std::string late_remark{};      ///< of this read, once needed
+  std::int64_t late_text_ms = 0;  ///< age that the refusals tell
+  std::array<proto::AnswerTemplate, 2> refusals{};  ///< JSON, binary
   std::uint64_t random;
 };
 

@@ -3,6 +3,7 @@
 #include "remarks.h"
 
 #include "tenon/base/log.h"
+#include "tenon/proto/peek.h"
 
 #include <fmt/format.h>
 
@@ -60,7 +61,7 @@ Router::Router(const Services& services, net::IoPool& pool)
       replies_(services) {
   for (std::size_t i = 0; i < pool.size(); ++i) {
     states_.push_back(std::make_unique<IoState>(
-        services, static_cast<std::uint64_t>(services.clock.wall_ms()) * (2 * i + 1)));
+        services, static_cast<std::uint64_t>(services.clock.wall_ms()) * (2 * i + 1), pool.size()));
   }
   add_client_handlers(handlers_, s_);
   add_lock_handlers(handlers_, s_);
@@ -87,7 +88,7 @@ void Router::on_commands(const net::ConnectionPtr& connection,
   IoState& io = state_of(connection->io_thread());
   io.refresh();
   io.thread = &connection->io_thread();
-  measure_lag(io, commands.size());
+  count_input(io, commands.size());
   for (const proto::CommandView& command : commands) {
     if (command.is_response()) {
       s_.calls.on_response(connection, command, keep);
@@ -103,28 +104,40 @@ void Router::on_commands(const net::ConnectionPtr& connection,
   sends_.flush(io, connection, keep);
 }
 
-/// Finds out whether the sends of this read waited too long before it.
-void Router::measure_lag(IoState& io, std::size_t requests) {
-  if (!s_.config.fast_failure) {
-    return;
-  }
-  const std::uint64_t now_ns = system_clock().mono_ns();  // what a loop really took
-  if (io.lag.input(now_ns, requests)) {
+void Router::count_input(IoState& io, std::size_t requests) {
+  if (s_.config.fast_failure && io.lag.input(requests)) {
+    io.lag.begin(system_clock().mono_ns());  // what a loop really took
     arm_mark(io);
   }
-  const std::int64_t before_ms = io.late_ms;
-  io.late_ms = io.lag.refused_age_ms(now_ns);
-  if (io.late_ms != 0) {
-    io.late_count = requests;
-    io.late_remark.clear();
-    if (before_ms == 0 && now_ns >= io.late_log_ns) {
-      io.late_log_ns = now_ns + kLateLogNs;
-      log_warn("broker",
-               "more sends than can be stored, some are refused waited_ms={} io_thread={}",
-               io.late_ms,
-               io.thread->index());
-    }
+}
+
+bool Router::screens(const net::ConnectionPtr& connection) {
+  IoState& io = state_of(connection->io_thread());
+  if (!io.lag.crowded()) {
+    io.late_ms = 0;
+    return false;
   }
+  const std::uint64_t now_ns = system_clock().mono_ns();
+  io.late_ms = io.lag.refused_age_ms(now_ns, io.next_random());
+  if (io.late_ms != 0 && now_ns >= io.late_log_ns) {
+    io.late_log_ns = now_ns + kLateLogNs;
+    log_warn("broker",
+             "more sends than can be stored, some are refused waited_ms={} io_thread={}",
+             io.late_ms,
+             connection->io_thread().index());
+  }
+  return io.late_ms != 0;
+}
+
+bool Router::take(const net::ConnectionPtr& connection, std::span<const std::byte> frame) {
+  const auto peek = proto::peek_command(frame);
+  if (!peek || !is_send(peek->code) || peek->is_response()) {
+    return false;
+  }
+  IoState& io = state_of(connection->io_thread());
+  count_input(io, 1);
+  sends_.refuse_late(io, *connection, *peek);
+  return true;
 }
 
 void Router::arm_mark(IoState& io) {

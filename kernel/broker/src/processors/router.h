@@ -29,6 +29,11 @@ class Router {
                    std::span<const proto::CommandView> commands,
                    const net::BufferRef& keep,
                    bool pulls_served);
+  /// True if sends of what was read now are to be refused: they waited too long in the socket, or
+  /// their share of the thread's time is used up (util/input_lag.h).
+  bool screens(const net::ConnectionPtr& connection);
+  /// Refuses a send without decoding it. False: something else, or not understood.
+  bool take(const net::ConnectionPtr& connection, std::span<const std::byte> frame);
   void on_close(const net::ConnectionPtr& connection);
   PullProcessor& pulls() noexcept { return pulls_; }
   /// Sends that wait for the log. Thread: any.
@@ -36,7 +41,7 @@ class Router {
 
  private:
   IoState& state_of(net::IoThread& thread) { return *states_[thread.index()]; }
-  void measure_lag(IoState& io, std::size_t requests);
+  void count_input(IoState& io, std::size_t requests);
   void arm_mark(IoState& io);
   void one(IoState& io, const Request& request, bool pulls_served);
   void other(const Request& request, bool pulls_served);
@@ -59,6 +64,13 @@ class PortHandler final : public net::ConnectionHandler {
       : pulls_served_(pulls_served) {}
   void serve(Router& router) noexcept { router_.store(&router, std::memory_order_release); }
 
+  bool screens(const net::ConnectionPtr& connection) override {
+    Router* router = router_.load(std::memory_order_acquire);
+    return router != nullptr && router->screens(connection);
+  }
+  bool take(const net::ConnectionPtr& connection, std::span<const std::byte> frame) override {
+    return router_.load(std::memory_order_acquire)->take(connection, frame);
+  }
   void on_commands(const net::ConnectionPtr& connection,
                    std::span<const proto::CommandView> commands,
                    const net::BufferRef& keep) override {

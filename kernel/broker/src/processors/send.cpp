@@ -56,7 +56,11 @@ void SendProcessor::fail(const Request& request, std::string_view remark) const 
 }
 
 void SendProcessor::add(IoState& io, const Request& request, int attempt) {
-  if (refuse_late(io, request)) {
+  if (io.late_ms != 0) {
+    refuse_late(
+        io,
+        *request.connection,
+        {request.command.code, request.command.opaque, request.command.flag, request.command.kind});
     return;
   }
   if (s_.log.page_cache_busy()) {

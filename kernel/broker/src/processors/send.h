@@ -7,6 +7,8 @@
 #include "processors/send_header.h"
 #include "services.h"
 
+#include "tenon/proto/peek.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +42,8 @@ class SendProcessor {
   /// Appends what was added and answers it, or lets it wait if the log is locked for long. The views
   /// of the requests must still live, in `keep`. Thread: I/O.
   void flush(IoState& io, const net::ConnectionPtr& connection, const net::BufferRef& keep);
+  /// Answers a send of a read for which io.late_ms is not 0. Thread: I/O.
+  void refuse_late(IoState& io, net::Connection& connection, const proto::CommandPeek& send) const;
   /// Sends that wait for the log. Thread: any.
   std::size_t waiting() const noexcept { return waiting_count_.load(std::memory_order_relaxed); }
 
@@ -96,7 +100,6 @@ class SendProcessor {
   void create_dlq_then_again(const Request& request, std::string topic, int attempt);
 
   // send_wait.cpp
-  bool refuse_late(IoState& io, const Request& request) const;
   void wait(IoState& io, const net::ConnectionPtr& connection, const net::BufferRef& keep);
   void arm_retry(IoState& io, net::IoThread& thread);
   void try_waiting(IoState& io);

@@ -155,21 +155,26 @@ void SendProcessor::refuse(const net::ConnectionPtr& connection,
   }
 }
 
-/// True: answered, because it waited too long in the socket. One text a read.
-bool SendProcessor::refuse_late(IoState& io, const Request& request) const {
-  if (io.late_ms == 0) {
-    return false;
+void SendProcessor::refuse_late(IoState& io,
+                                net::Connection& connection,
+                                const proto::CommandPeek& send) const {
+  if (send.is_oneway()) {
+    return;
   }
-  if (io.late_remark.empty()) {
-    io.late_remark =
-        fmt::format(remark::kTimeoutCleanQueue, io.late_ms, waiting_count_.load() + io.late_count);
+  if (io.late_text_ms != io.late_ms) {  // one text for as long as the age is the same
+    io.late_text_ms = io.late_ms;
+    proto::FrameWriter::Head head;
+    head.code = Code::kSystemBusy;
+    head.flag = proto::kFlagResponse;
+    const std::string remark = fmt::format(
+        remark::kTimeoutCleanQueue, io.late_ms, waiting_count_.load() + io.lag.lap_requests());
+    head.remark = remark;
+    for (proto::AnswerTemplate& refusal : io.refusals) {
+      refusal = proto::AnswerTemplate(head);
+      head.kind = proto::HeaderKind::kRocketMq;
+    }
   }
-  if (!request.command.is_oneway()) {
-    proto::FrameWriter(request.connection->out(),
-                       answer_head(request.command, Code::kSystemBusy, io.late_remark))
-        .finish();
-  }
-  return true;
+  io.refusals[send.kind == proto::HeaderKind::kJson ? 0 : 1].append(connection.out(), send.opaque);
 }
 
 }  // namespace tenon::broker

@@ -10,8 +10,11 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 using namespace tenon;
 using namespace tenon::broker;
@@ -245,48 +248,110 @@ TEST_SUITE("broker/overload") {
     CHECK(long_field(c.call(send_command({})), "queueOffset") == 1);
   }
 
-  TEST_CASE("input is late after two long laps with too old data, one pause is forgiven") {
+  TEST_CASE("a part of the reads is refused that grows with the laps, one pause is forgiven") {
     constexpr std::uint64_t kMs = 1'000'000;
-    InputLag lag(200);
+    InputLag lag(200, 10'000);
     std::uint64_t now = 5'000 * kMs;
-    CHECK(lag.input(now, 1));
-    CHECK_FALSE(lag.input(now, 1));
-    CHECK(lag.refused_age_ms(now) == 0);
+    CHECK(lag.input(1));
+    lag.begin(now);
+    CHECK_FALSE(lag.input(1));
+    CHECK_FALSE(lag.crowded());
+    /// Of 1024 reads that come `after` the last mark.
+    const auto refused = [&](std::uint64_t after_ms) {
+      std::size_t count = 0;
+      for (std::uint32_t random = 0; random < 1024; ++random) {
+        count += lag.refused_age_ms(now + after_ms * kMs, random) != 0 ? 1 : 0;
+      }
+      return count;
+    };
+    CHECK(refused(1'000) == 0);
     SUBCASE("idle: the marks end, and a pause counts nothing") {
       CHECK(lag.mark(now += 10 * kMs));
       CHECK_FALSE(lag.mark(now += 10 * kMs));
-      CHECK(lag.input(now += 60'000 * kMs, 1));
-      CHECK(lag.refused_age_ms(now) == 0);
+      now += 60'000 * kMs;
+      CHECK(lag.input(1));
+      lag.begin(now);
+      CHECK_FALSE(lag.crowded());
+      CHECK(refused(0) == 0);
     }
     SUBCASE("one long lap") {
       CHECK(lag.mark(now += 10 * kMs));
-      lag.input(now += 900 * kMs, 1);
-      CHECK(lag.refused_age_ms(now) == 0);
-      lag.input(now, 1'000);  // not a pause: there is too much to do
-      CHECK(lag.refused_age_ms(now) == 910);
-      CHECK(lag.mark(now += 10 * kMs));
-      lag.input(now, 1'000);
-      CHECK(lag.refused_age_ms(now) == 0);
-    }
-    SUBCASE("lap after lap too long") {
-      lag.input(now, 1'000);
-      CHECK(lag.mark(now += 60 * kMs));
-      lag.input(now, 1'000);
-      CHECK(lag.mark(now += 90 * kMs));
-      CHECK(lag.refused_age_ms(now) == 0);  // 90 ms: not yet
-      CHECK(lag.refused_age_ms(now + 9 * kMs) == 0);
-      CHECK(lag.refused_age_ms(now + 10 * kMs) == 100);
-      CHECK(lag.refused_age_ms(now + 160 * kMs) == 250);
-      lag.input(now, 1'000);
+      lag.input(998);
+      CHECK(refused(900) == 0);
+      lag.input(2);  // not a pause: there is too much to do
+      CHECK(lag.crowded());
+      CHECK(refused(80) == 0);
+      CHECK(refused(100) == 1024);
+      CHECK(lag.refused_age_ms(now + 900 * kMs, 1'023) == 910);
+      CHECK(lag.mark(now += 900 * kMs));
+      CHECK(refused(0) == 1024);  // what comes now waited meanwhile
+      lag.input(1'000);
       CHECK(lag.mark(now += 10 * kMs));  // caught up
-      CHECK(lag.refused_age_ms(now) == 0);
+      CHECK(refused(0) == 0);
+      CHECK(refused(80) == 0);
+    }
+    SUBCASE("lap after lap, and earlier when there is more than a queue takes") {
+      CHECK(lag.mark(now += 10 * kMs));
+      struct Case {
+        std::size_t requests;
+        std::uint64_t lap_ms;
+        std::size_t share;
+      };
+      for (const Case& c : {Case{9'999, 80, 0},
+                            Case{9'999, 85, 256},
+                            Case{1'000, 90, 512},
+                            Case{1'000, 100, 1024},
+                            Case{1'000, 300, 1024},
+                            Case{999, 300, 0},
+                            Case{10'000, 20, 0},
+                            Case{10'000, 35, 512},
+                            Case{50'000, 50, 1024},
+                            Case{50'000, 10, 0}}) {
+        lag.input(c.requests);
+        CHECK(lag.mark(now += c.lap_ms * kMs));
+        CAPTURE(c.requests);
+        CAPTURE(c.lap_ms);
+        CHECK(refused(0) == c.share);
+      }
     }
     SUBCASE("long laps of a machine that has no time, with little to do") {
       for (int i = 0; i < 5; ++i) {
-        lag.input(now, 100);
+        lag.input(100);
         CHECK(lag.mark(now += 300 * kMs));
-        CHECK(lag.refused_age_ms(now) == 0);
+        CHECK(refused(200) == 0);
       }
     }
+  }
+
+  TEST_CASE("a send that is refused unread has Java's answer, other requests are served") {
+    BrokerConfig config = test_config("");
+    config.wait_in_send_queue_ms = 1;  // laps of a crowd are longer
+    Node node(config);
+    Client c(node.server->port());
+    const auto deadline = std::chrono::steady_clock::now() + 20s;
+    std::optional<proto::Command> refused;
+    while (!refused && std::chrono::steady_clock::now() < deadline) {
+      std::vector<std::int32_t> sends;
+      for (int i = 0; i < 3'000; ++i) {
+        auto command = send_command({});
+        command.kind = i % 2 == 0 ? proto::HeaderKind::kJson : proto::HeaderKind::kRocketMq;
+        sends.push_back(c.send(command));
+      }
+      const auto beat = c.send(heartbeat_command(consumer_beat("id", "CG", "T")));
+      for (const std::int32_t opaque : sends) {
+        const auto answer = c.receive(opaque);
+        REQUIRE((answer.code == 0 || answer.code == 2));
+        if (answer.code == 2) {
+          refused = answer;
+        }
+      }
+      CHECK(c.receive(beat).code == 0);
+    }
+    REQUIRE(refused.has_value());
+    CHECK(refused->remark.find("[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
+                               "period in queue: ") == 0);
+    CHECK(refused->flag == proto::kFlagResponse);
+    CHECK(refused->fields.empty());
+    CHECK(refused->version == proto::kVersion);
   }
 }

@@ -57,6 +57,30 @@ TEST_SUITE("net/parts") {
     CHECK(pool.kept_bytes() == 2 * BufferPool::kSmallBytes);
   }
 
+  TEST_CASE("a large buffer takes the place of small ones that are kept") {
+    constexpr std::size_t kLarge = BufferPool::kLargeBytes;
+    constexpr std::size_t kSmall = BufferPool::kSmallBytes;
+    BufferPool pool(kLarge + kSmall);
+    {
+      std::vector<std::shared_ptr<ReadBuffer>> taken;
+      while (taken.size() * kSmall < kLarge + kSmall) {
+        taken.push_back(pool.take(kSmall));
+      }
+    }
+    CHECK(pool.kept_bytes() == kLarge + kSmall);
+    auto large = pool.take(kLarge);
+    const void* const first = large->data.get();
+    large.reset();
+    CHECK(pool.kept_bytes() == kLarge + kSmall);
+    CHECK(pool.take(kLarge)->data.get() == first);
+    auto one = pool.take(kSmall);
+    auto two = pool.take(kSmall);
+    one.reset();
+    two.reset();  // but not the other way round
+    CHECK(pool.kept_bytes() == kLarge + kSmall);
+    CHECK(pool.take(kLarge)->data.get() == first);
+  }
+
   TEST_CASE("a buffer may outlive its pool") {
     std::shared_ptr<ReadBuffer> left;
     {

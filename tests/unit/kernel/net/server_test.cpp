@@ -1,6 +1,8 @@
 // Limits of connections, and the server as a whole.
 #include "net_fixture.h"
 
+#include "tenon/proto/peek.h"
+
 #include <map>
 
 #include <malloc.h>
@@ -20,6 +22,47 @@ std::size_t heap_bytes() {
 }  // namespace
 
 TEST_SUITE("net/connection limits") {
+  TEST_CASE("a handler that screens takes frames before they are decoded") {
+    /// Takes those whose body is "no" and answers from the whole frame.
+    class Screen final : public ConnectionHandler {
+     public:
+      bool screens(const ConnectionPtr&) override { return on = !on; }
+      bool take(const ConnectionPtr& connection, std::span<const std::byte> bytes) override {
+        const auto peek = proto::peek_command(bytes);
+        if (!peek || bytes.back() != std::byte{'o'}) {
+          return false;
+        }
+        proto::AnswerTemplate({.code = 2, .flag = proto::kFlagResponse})
+            .append(connection->out(), peek->opaque);
+        return true;
+      }
+      void on_commands(const ConnectionPtr& connection,
+                       std::span<const proto::CommandView> commands,
+                       const BufferRef&) override {
+        for (const auto& c : commands) {
+          echo(connection->out(), c);
+        }
+      }
+      bool on = false;
+    } screen;
+    auto pool = IoPool::start({.threads = 1, .name = "scr"}).value();
+    auto server = Server::listen(*pool, {.host = "127.0.0.1"}, screen).value();
+    {
+      RawClient client(server->port());
+      for (const std::int32_t code : {2, 0}) {  // the second read is not screened
+        REQUIRE(client.write(frame(1, 7, "yes") + frame(1, 8, "no") + frame(1, 9, "yes")));
+        std::map<std::int32_t, std::int32_t> answers;
+        for (int i = 0; i < 3; ++i) {
+          const proto::Command c = client.read_command();
+          answers[c.opaque] = c.code;
+        }
+        CHECK(answers == std::map<std::int32_t, std::int32_t>{{7, 0}, {8, code}, {9, 0}});
+      }
+    }
+    server->stop();
+    pool->stop();
+  }
+
   TEST_CASE("a client that does not read stops being read, and its memory is bounded") {
     ConnectionLimits limits;
     limits.out_pause_bytes = 1u << 20;

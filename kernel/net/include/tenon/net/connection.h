@@ -56,6 +56,12 @@ class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
   virtual void on_open(const ConnectionPtr&) {}
+  /// Asked when something was read, before any of it is decoded. True: take() is asked about each
+  /// complete frame of it first. A server that has too much to do refuses cheaply so.
+  virtual bool screens(const ConnectionPtr&) { return false; }
+  /// True: the frame (length word included) is done with, what there is to answer lies in out(). It
+  /// is not checked and not decoded then. Answers of frames before it may still be missing.
+  virtual bool take(const ConnectionPtr&, std::span<const std::byte>) { return false; }
   /// All complete frames of one read, in wire order, at most 256 at a time. Answers written into connection.out() leave
   /// with one write after the return. Views are valid during the call, or as long as a copy of
   /// `keep` exists.
