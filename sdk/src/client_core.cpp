@@ -3,6 +3,7 @@
 #include "consumer_core.h"
 #include "errors.h"
 #include "producer_core.h"
+#include "signing_rpc.h"
 #include "transaction_core.h"
 #include "validate.h"
 
@@ -49,6 +50,30 @@ std::string name_servers_of(const ClientOptions& o) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe) nobody changes the environment of a running program
   const char* text = std::getenv("NAMESRV_ADDR");
   return text == nullptr ? std::string() : text;
+}
+
+/// The account that requests are signed with; an empty function: none.
+Result<CredentialsSource> credentials_of(const ClientOptions& o) {
+  if (o.credentials_from) {
+    return o.credentials_from;
+  }
+  Credentials found = o.credentials;
+  if (found.access_key.empty() != found.secret_key.empty()) {
+    return make_error(Errc::kInvalidArgument,
+                      "credentials: access_key and secret_key must both be given");
+  }
+  if (found.empty()) {
+    auto r = o.credentials_file.empty() ? Credentials::from_environment()
+                                        : Credentials::from_file(o.credentials_file);
+    if (!r) {
+      return std::move(r).error();
+    }
+    found = std::move(*r);
+  }
+  if (found.empty()) {
+    return CredentialsSource();
+  }
+  return CredentialsSource([found = std::move(found)] { return found; });
 }
 
 /// Blocks until a number of answers has come.
@@ -108,6 +133,10 @@ ClientCore::ClientCore(ClientOptions options, const CoreDeps& deps)
       timers_(clock_, deps.threads) {}
 
 Result<void> ClientCore::start(const CoreDeps& deps) {
+  auto credentials = credentials_of(options_);
+  if (!credentials) {
+    return std::move(credentials).error();
+  }
   if (deps.make_rpc) {
     rpc_ = deps.make_rpc(*this);
   } else {
@@ -123,6 +152,9 @@ Result<void> ClientCore::start(const CoreDeps& deps) {
     rpc.connect_timeout = options_.connect_timeout;
     rpc.connections_per_address = options_.connections_per_broker;
     rpc_ = net::RpcClient::create(*pool_, rpc, this);
+  }
+  if (*credentials) {
+    rpc_ = sign_requests(std::move(rpc_), std::move(*credentials));
   }
   calls_ = std::make_unique<Calls>(*rpc_);
   routes_ = std::make_unique<Routes>(*calls_,

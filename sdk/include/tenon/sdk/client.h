@@ -1,6 +1,7 @@
 // What producers, consumers and admins of a process share: connections, routes, timers, identity.
 #pragma once
 
+#include "tenon/sdk/credentials.h"
 #include "tenon/sdk/message.h"
 #include "tenon/sdk/result.h"
 
@@ -39,8 +40,11 @@ struct ClientOptions {
   Executor executor{};  ///< runs send callbacks and listeners; empty: I/O threads and own threads
   HeaderEncoding header_encoding = HeaderEncoding::kBinary;  ///< of send requests
   std::vector<std::string>
-      plugin_dirs{};  ///< where selector and allocator plug-ins are looked for,
-                      ///< before TENON_PLUGIN_PATH and the default folders
+      plugin_dirs{};                     ///< where selector and allocator plug-ins are looked for,
+                                         ///< before TENON_PLUGIN_PATH and the default folders
+  Credentials credentials{};             ///< empty: credentials_file; that too: the environment
+  std::string credentials_file{};        ///< see Credentials::from_file()
+  CredentialsSource credentials_from{};  ///< asked for every request, instead of the former two
   std::chrono::milliseconds route_refresh{30'000};
   std::chrono::milliseconds heartbeat{30'000};
   std::chrono::milliseconds api_timeout{3'000};      ///< of routes, heartbeats, group members
@@ -52,7 +56,8 @@ struct ClientOptions {
 class TENON_SDK_API Client {
  public:
   /// Checks the options and starts the threads. Name servers are asked when first needed.
-  /// @return kInvalidArgument naming the option; kNoNameServer if none is configured
+  /// @return kInvalidArgument naming the option, or why there are no credentials; kNoNameServer if
+  /// none is configured
   static Result<Client> connect(ClientOptions options = {});
 
   Client(Client&&) noexcept;
