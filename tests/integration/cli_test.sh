@@ -164,8 +164,32 @@ expect 1 "name server.*${namesrv##*:}" "$bin/tenon" dev --memory --namesrv-port 
 expect 1 "broker.*${broker##*:}" "$bin/tenon" dev --memory --namesrv-port 0 --broker-port "${broker##*:}"
 expect 1 "${namesrv##*:}" "$bin/tenon-namesrv" --host 127.0.0.1 --port "${namesrv##*:}"
 
+echo "== into the store"
+expect 1 'in use by a broker.*--snapshot' "$bin/tenon" store check "$work/store"
+expect 0 'all is well|0 errors' "$bin/tenon" store check "$work/store" --snapshot
+
 echo "== restart on the same store"
 stop "$dev"
+expect 0 'all is well' "$bin/tenon" store check "$work/store"
+expect 0 'last stop +clean' "$bin/tenon" store stat "$work/store"
+expect 0 'first Ü' "$bin/tenon" store dump messages "$work/store" --topic Orders --key o-17
+json store check "$work/store"
+[ "$(value errors)" = 0 ] || fail "store check: $json"
+json store stat "$work/store"
+[ "$(value topic)" != "" ] || fail "store stat: $json"
+json store dump messages "$work/store" --topic Orders --key o-17
+[ "$(value body)" = "first Ü" ] && [ "$(value id)" = "$offset_id" ] || fail "store dump: $json"
+json store dump units "$work/store" --topic Orders --queue 0 --offset 0
+[ "$(wc -l <<<"$json")" = 1 ] || fail "store dump units: $json"
+json store dump index "$work/store" --topic Orders --key o-17
+[ "$(value entry)" -ge 1 ] || fail "store dump index: $json"
+expect 2 'no range' "$bin/tenon" store dump units "$work/store" --offset x
+expect 2 'no time' "$bin/tenon" store dump messages "$work/store" --since yesterday
+expect 1 'no store' "$bin/tenon" store stat "$work"
+cp -r "$work/store" "$work/damaged"
+printf '\377' | dd of="$work/damaged/commitlog/00000000000000000000" bs=1 seek=95 conv=notrunc 2>/dev/null
+expect 1 'record-crc|log-damage' "$bin/tenon" store check "$work/damaged"
+rm -r "$work/damaged"
 "$bin/tenon" dev --store "$work/store" --namesrv-port 0 --broker-port 0 >"$work/dev2.out" 2>"$work/dev2.err" &
 dev=$!
 pids+=("$dev")

@@ -84,6 +84,7 @@ int main(int argc, char** argv) {
   add_bench(app, context);
   add_plugin(app, context);
   add_config(app, context);
+  add_store(app, context);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& problem) {

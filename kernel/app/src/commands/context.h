@@ -42,6 +42,7 @@ void add_query(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_plugin(CLI::App& app, Context& context);
 void add_config(CLI::App& app, Context& context);
+void add_store(CLI::App& app, Context& context);
 
 /// Says what failed: on standard error, with --json also as {"error":…} on standard output.
 /// @return kExitFailed, or the code given

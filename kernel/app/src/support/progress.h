@@ -19,6 +19,11 @@ class Progress {
 
   /// Redraws at most ten times a second.
   void show(std::uint64_t done);
+  /// The same with a total that is known only now.
+  void show(std::uint64_t done, std::uint64_t total) {
+    total_ = total;
+    show(done);
+  }
   void clear();
 
  private:
