@@ -202,7 +202,7 @@ Result<> BrokerImpl::open_store(host::PluginRegistry& registry, const PluginSlot
   TENON_TRY(log_,
             Log::open(config_, registry, slots.storage, clock_, levels_, hooks_.on_fault, bits));
   pulls_ = std::make_unique<PullEngine>(config_, *log_);
-  delay_ = std::make_unique<DelayService>(config_, clock_, levels_, *log_, topics_);
+  delay_ = std::make_unique<DelayService>(config_, clock_, levels_, *log_, topics_, stats_);
   TENON_TRY(delay_->load());
   log_->add(static_cast<ArrivalListener&>(holds_));
   timer_ = std::make_unique<TimerService>(config_, clock_, *log_, topics_);

@@ -30,12 +30,15 @@ DelayService::DelayService(const BrokerConfig& config,
                            const Clock& clock,
                            const DelayLevels& levels,
                            Log& log,
-                           const Topics& topics)
+                           const Topics& topics,
+                           Stats& stats)
     : clock_(clock),
       levels_(levels),
       log_(log),
       topics_(topics),
-      file_(config.store_root / "config" / "delayOffset.json") {}
+      file_(config.store_root / "config" / "delayOffset.json"),
+      stats_(stats.add_thread()),
+      items_(stats.items()) {}
 
 Result<> DelayService::load() {
   return file_.load([this](std::string_view text) -> Result<> {
@@ -199,6 +202,9 @@ DelayService::Outcome DelayService::deliver_one(std::int32_t level,
         const tenon_append_result put =
             known != nullptr ? put_message(log_, *known, m) : put_message(log_, m);
         outcome = put.status >= 0 ? Outcome::kDone : Outcome::kFailed;
+        if (put.status >= 0) {
+          count(level, *topic, put.bytes);
+        }
       } else {
         log_error("broker", "delayed message without a usable target phys={}", entry.phys);
       }
@@ -213,6 +219,14 @@ DelayService::Outcome DelayService::deliver_one(std::int32_t level,
     hold.release(hold.owner, hold.id);
   }
   return outcome;
+}
+
+/// As a put to the real topic and as a pull of a group (broker §12.2).
+void DelayService::count(std::int32_t level, std::string_view topic, std::uint64_t bytes) {
+  ThreadStats::add(stats_.put_count, 1);
+  ThreadStats::add(stats_.put_bytes, bytes);
+  items_.put(topic, 1, bytes);
+  items_.delivered(level - 1, bytes);
 }
 
 std::string DelayService::json(bool pretty) const {

@@ -6,6 +6,7 @@
 #include "append/log.h"
 #include "meta/json_file.h"
 #include "meta/topics.h"
+#include "stats/stats.h"
 
 #include "tenon/base/clock.h"
 #include "tenon/base/result.h"
@@ -19,6 +20,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 namespace tenon::broker {
@@ -30,7 +32,8 @@ class DelayService final : public ArrivalListener {
                const Clock& clock,
                const DelayLevels& levels,
                Log& log,
-               const Topics& topics);
+               const Topics& topics,
+               Stats& stats);
   ~DelayService() override { stop(); }
   DelayService(const DelayService&) = delete;
   DelayService& operator=(const DelayService&) = delete;
@@ -53,6 +56,7 @@ class DelayService final : public ArrivalListener {
   void run();
   bool deliver_level(std::int32_t level);
   Outcome deliver_one(std::int32_t level, const tenon_index_entry& entry);
+  void count(std::int32_t level, std::string_view topic, std::uint64_t bytes);
   std::string json(bool pretty) const;
 
   const Clock& clock_;
@@ -60,6 +64,8 @@ class DelayService final : public ArrivalListener {
   Log& log_;
   const Topics& topics_;
   JsonFile file_;
+  ThreadStats& stats_;  ///< of the service's thread
+  StatsView items_;     ///< the same
 
   mutable std::mutex mutex_;
   std::condition_variable wake_;

@@ -98,6 +98,9 @@ void SendProcessor::answer_batch(IoState& io,
     messages += batch.records[i].count;
     bytes += result.bytes;
     of_topic.add(batch.records[i], result);
+    if (host::text(batch.records[i].topic) == kScheduleTopic) {
+      io.items.delayed(static_cast<std::int32_t>(batch.records[i].queue_id), result.bytes);
+    }
     if (send.wait_durable) {
       flush_upto = std::max(flush_upto, result.phys + result.bytes);
     }

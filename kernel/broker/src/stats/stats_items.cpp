@@ -11,6 +11,9 @@ struct Rule {
 };
 constexpr std::array<Rule, 3> kRules{Rule{10'000, 7}, Rule{600'000, 7}, Rule{3'600'000, 25}};
 
+constexpr std::string_view kSchedule = "SCHEDULE_TOPIC_XXXX";
+constexpr std::string_view kScheduleGroup = "SCHEDULE_CONSUMER";
+
 std::string joined(std::string_view name, std::string_view key) {
   std::string out(name);
   out.push_back(' ');
@@ -130,6 +133,34 @@ void StatsView::got(const Got& g) {
     items_.item(stat::kGroupDiskNums, of_group).add(g.messages, 1);
     items_.item(stat::kGroupDiskSize, of_group).add(g.bytes, 1);
   }
+}
+
+void StatsView::delayed(std::int32_t queue_id, std::uint64_t bytes) {
+  const auto [it, made] = delayed_.try_emplace(queue_id);
+  if (made) {
+    key_.assign(kSchedule).push_back('@');
+    append_number(key_, queue_id);
+    it->second = {&items_.item(stat::kQueuePutNums, key_), &items_.item(stat::kQueuePutSize, key_)};
+  }
+  it->second.nums->add(1);
+  it->second.size->add(bytes);
+}
+
+void StatsView::delivered(std::int32_t queue_id, std::uint64_t bytes) {
+  const auto [it, made] = delivered_.try_emplace(queue_id);
+  if (made) {
+    key_.assign(kSchedule).push_back('@');
+    append_number(key_, queue_id);
+    key_.append("@").append(kScheduleGroup);
+    it->second = {&items_.item(stat::kQueueGetNums, key_), &items_.item(stat::kQueueGetSize, key_)};
+    key_.assign(kSchedule).append("@").append(kScheduleGroup);
+    delivered_all_ = {&items_.item(stat::kGroupGetNums, key_),
+                      &items_.item(stat::kGroupGetSize, key_)};
+  }
+  it->second.nums->add(1);
+  it->second.size->add(bytes);
+  delivered_all_.nums->add(1);
+  delivered_all_.size->add(bytes);
 }
 
 }  // namespace tenon::broker

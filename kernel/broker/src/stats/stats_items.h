@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -20,6 +21,10 @@ namespace tenon::broker {
 namespace stat {
 inline constexpr std::string_view kTopicPutNums = "TOPIC_PUT_NUMS";
 inline constexpr std::string_view kTopicPutSize = "TOPIC_PUT_SIZE";
+inline constexpr std::string_view kQueuePutNums = "QUEUE_PUT_NUMS";
+inline constexpr std::string_view kQueuePutSize = "QUEUE_PUT_SIZE";
+inline constexpr std::string_view kQueueGetNums = "QUEUE_GET_NUMS";
+inline constexpr std::string_view kQueueGetSize = "QUEUE_GET_SIZE";
 inline constexpr std::string_view kGroupGetNums = "GROUP_GET_NUMS";
 inline constexpr std::string_view kGroupGetSize = "GROUP_GET_SIZE";
 inline constexpr std::string_view kGroupGetLatency = "GROUP_GET_LATENCY";
@@ -106,6 +111,10 @@ class StatsView {
     bool from_disk = false;
   };
   void got(const Got& g);
+  /// A delayed message was stored, or one was delivered to its topic: the only two that Java counts
+  /// by queue (spec: broker §12.2, §16.1).
+  void delayed(std::int32_t queue_id, std::uint64_t bytes);
+  void delivered(std::int32_t queue_id, std::uint64_t bytes);
 
  private:
   struct Put {
@@ -118,6 +127,9 @@ class StatsView {
     StatsItem* latency = nullptr;
   };
   StatsItems& items_;
+  std::map<std::int32_t, Put> delayed_{};    ///< by queue
+  std::map<std::int32_t, Put> delivered_{};  ///< the same
+  Put delivered_all_{};
   TextMap<Put> puts_{};
   TextMap<Get> gets_{};
   std::string key_{};

@@ -58,7 +58,7 @@ struct Rig {
   HoldTable holds{[](std::vector<ParkedPtr>&) {}};
   Workers workers{config};
   Stats stats{0};
-  DelayService delay{config, clock, levels, *log, topics};
+  DelayService delay{config, clock, levels, *log, topics, stats};
   TimerService timer{config, clock, *log, topics};
   TxnService txn{
       TxnDeps{config, clock, advertised.store_host, *log, topics, offsets, producers, nullptr}};

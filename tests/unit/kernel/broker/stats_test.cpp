@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -76,6 +77,38 @@ TEST_SUITE("broker/stats") {
     CHECK(items.data("GROUP_GET_SIZE", "T@G")->minute.sum == 200);
     CHECK(items.data("GROUP_GET_LATENCY", "5@T@G")->minute.average == doctest::Approx(7));
     CHECK(items.data("GROUP_GET_FROM_DISK_NUMS", "T@G")->minute.sum == 2);
+  }
+
+  TEST_CASE("delayed messages are counted by queue when they are stored and when they are due") {
+    ManualClock clock;
+    BrokerConfig config = test_config("");
+    TestBroker b(config, &clock);
+    Client c(b.port());
+    const std::string delay(
+        "DELAY\x01"
+        "1");
+    REQUIRE(c.call(send_command({.queue_id = 1, .properties = delay})).code == 0);
+    CHECK(c.call(stats_request("QUEUE_PUT_NUMS", "SCHEDULE_TOPIC_XXXX@0")).code == 0);
+    CHECK(c.call(stats_request("QUEUE_PUT_SIZE", "SCHEDULE_TOPIC_XXXX@0")).code == 0);
+    CHECK(c.call(stats_request("TOPIC_PUT_NUMS", "SCHEDULE_TOPIC_XXXX")).code == 0);
+    CHECK(c.call(stats_request("QUEUE_PUT_NUMS", "T@1")).code == 1);
+    const auto got = stats_request("QUEUE_GET_NUMS", "SCHEDULE_TOPIC_XXXX@0@SCHEDULE_CONSUMER");
+    CHECK(c.call(got).code == 1);
+    CHECK(c.call(stats_request("TOPIC_PUT_NUMS", "T")).code == 1);
+    clock.advance_ms(1'000);
+    REQUIRE(c.call(pull_command({.queue_id = 1, .sys_flag = 6, .suspend_ms = 20'000})).code == 0);
+    // It can be had before it is counted.
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (c.call(got).code != 0) {
+      REQUIRE(std::chrono::steady_clock::now() < give_up);
+    }
+    CHECK(c.call(stats_request("TOPIC_PUT_NUMS", "T")).code == 0);
+    for (const char* name : {"GROUP_GET_NUMS", "GROUP_GET_SIZE"}) {
+      const auto by_group = stats_request(name, "SCHEDULE_TOPIC_XXXX@SCHEDULE_CONSUMER");
+      while (c.call(by_group).code != 0) {
+        REQUIRE(std::chrono::steady_clock::now() < give_up);
+      }
+    }
   }
 
   TEST_CASE("times of appends fall into Java's classes") {
