@@ -146,9 +146,12 @@ void Registrar::start() {
   auto countdown = std::make_shared<Countdown>(config_.namesrv.size());
   register_all([countdown] { countdown->done(); });
   countdown->wait(std::chrono::milliseconds(config_.register_timeout_ms));
-  const auto period =
-      std::chrono::milliseconds(std::clamp(config_.register_period_ms, kPeriodMinMs, kPeriodMaxMs));
+  const std::chrono::milliseconds period(period_ms(config_.register_period_ms));
   timer_ = pool_.at(0).every(period, [this] { trigger(); });
+}
+
+std::int64_t Registrar::period_ms(std::int64_t configured) noexcept {
+  return std::clamp(configured, kPeriodMinMs, kPeriodMaxMs);
 }
 
 void Registrar::trigger() {

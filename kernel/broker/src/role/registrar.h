@@ -32,6 +32,8 @@ class Registrar {
   /// Registers and waits for the answers, then repeats periodically. Not on an I/O thread. A name
   /// server that does not answer is not an error: the period repeats.
   void start();
+  /// How often, in milliseconds: what is configured, but at least ten and at most sixty seconds.
+  static std::int64_t period_ms(std::int64_t configured) noexcept;
   /// Registers soon; several calls in a row make one registration.
   void trigger();
   /// Unregisters everywhere and waits for the answers. Idempotent. Not on an I/O thread.

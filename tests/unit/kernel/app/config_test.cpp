@@ -109,6 +109,7 @@ net = "trace"
     REQUIRE(log.levels.size() == 1);
     CHECK(log.levels[0].second == LogLevel::kTrace);
   }
+  // broker §23.1: Java starts with unknown keys; ours names them, so that no setting is lost unseen.
   TEST_CASE("problems of several tables come together") {
     const auto program = read("[broker]\nprot = 1\n[pull]\npull_count_disk = 0\n[stroage]\n");
     REQUIRE_FALSE(program.has_value());

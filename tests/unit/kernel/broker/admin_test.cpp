@@ -65,6 +65,7 @@ TEST_SUITE("broker/admin") {
     CHECK(mine->second.read_queue_count == 2);
     CHECK_FALSE(mine->second.order);  // Trap: not stored from the request
     REQUIRE(c.call(send_command({.topic = "Mine"})).code == 0);
+    // broker §23.55; the last line of it is for slaves
     CHECK(c.call(request(C::kDeleteTopicInBroker, {{"topic", "Mine"}})).code == 0);
     CHECK(c.call(pull_command({.topic = "Mine"})).code == 17);
     CHECK(c.call(request(C::kDeleteTopicInBroker, {{"topic", "Mine"}})).code == 0);

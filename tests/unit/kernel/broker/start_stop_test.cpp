@@ -5,7 +5,11 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <filesystem>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -86,6 +90,38 @@ TEST_SUITE("broker/start_stop") {
           std::string::npos);
   }
 
+  TEST_CASE("offsets survive a kill, all but the last ones") {
+    // broker §23.45: what a killed broker leaves is its folder as it is at any moment.
+    auto folder = std::make_shared<TempFolder>();
+    BrokerConfig config = test_config(folder->path());
+    config.flush_consumer_offset_ms = 100;
+    TestBroker running(folder, config);
+    Client c(running.port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    proto::Command update;
+    update.code = C::kUpdateConsumerOffset;
+    update.set("consumerGroup", "CG").set("topic", "T").set("queueId", std::int64_t{0});
+    update.set("commitOffset", std::int64_t{1});
+    REQUIRE(c.call(update).code == 0);
+    const auto file = folder->path() / "config/consumerOffset.json";
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (read_text(file).find("\"T@CG\"") == std::string::npos) {
+      REQUIRE(std::chrono::steady_clock::now() < give_up);
+      std::this_thread::yield();
+    }
+    auto left = std::make_shared<TempFolder>();
+    std::filesystem::copy(folder->path(),
+                          left->path(),
+                          std::filesystem::copy_options::recursive |
+                              std::filesystem::copy_options::overwrite_existing);
+    TestBroker again(left);
+    Client d(again.port());
+    proto::Command query;
+    query.code = C::kQueryConsumerOffset;
+    query.set("consumerGroup", "CG").set("topic", "T").set("queueId", std::int64_t{0});
+    CHECK(long_field(d.call(query), "offset") == 1);
+  }
+
   TEST_CASE("a taken port is an error that names it and the remedy") {
     TestBroker first;
     const TempFolder folder;
@@ -126,6 +162,7 @@ TEST_SUITE("broker/start_stop") {
   }
 
   TEST_CASE("the fast port serves everything but pulls") {
+    // broker §23.2
     BrokerConfig config = test_config("");
     config.port = free_port_pair();
     TestBroker b(config);
