@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: %s --namesrv HOST:PORT TOPIC\n", argv[0]);
     return 2;
   }
+  // [send]
   auto client = tenon::Client::connect({.name_servers = argv[2]}).value();
   auto producer = tenon::Producer::open(client, {.group = "example_send"}).value();
 
@@ -32,4 +33,5 @@ int main(int argc, char** argv) {
                 static_cast<long long>(r->queue_offset),
                 r->durable() ? "" : " (stored, not as safe as promised)");
   }
+  // [/send]
 }

@@ -10,6 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
+// [coroutine]
 tenon::Task<bool> greet(tenon::Producer& producer, std::string topic) {
   tenon::Message first{.topic = topic, .body = "from a coroutine"};  // named, then moved in
   auto a = co_await producer.async_send(std::move(first));
@@ -20,6 +21,7 @@ tenon::Task<bool> greet(tenon::Producer& producer, std::string topic) {
   auto b = co_await producer.async_send(std::move(second), {.timeout = 2s});
   co_return b.has_value();
 }
+// [/coroutine]
 
 }  // namespace
 
@@ -32,6 +34,8 @@ int main(int argc, char** argv) {
   auto client = tenon::Client::connect({.name_servers = argv[2]}).value();
   auto producer = tenon::Producer::open(client, {.group = "example_send_async"}).value();
 
+  const bool greeted = greet(producer, topic).get();
+  // [callback]
   std::atomic<int> stored{0};
   for (int i = 0; i < 1000; ++i) {
     producer.async_send({.topic = topic, .body = "number " + std::to_string(i)},
@@ -43,8 +47,8 @@ int main(int argc, char** argv) {
                           }
                         });
   }
-  const bool greeted = greet(producer, topic).get();
   auto drained = producer.close(10s);  // every callback has been called when this returns
+  // [/callback]
   std::printf("%d of 1000 stored, coroutine %s\n", stored.load(), greeted ? "ok" : "failed");
   return drained && greeted && stored == 1000 ? 0 : 1;
 }

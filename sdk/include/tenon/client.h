@@ -273,4 +273,7 @@ TENON_CLIENT_API void tenon_consumer_destroy(tenon_consumer* consumer) TENON_CLI
 #ifdef __cplusplus
 }
 #endif
+
+#include "tenon/client_pull.h"
+
 #endif /* TENON_CLIENT_H */

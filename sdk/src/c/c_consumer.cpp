@@ -1,4 +1,4 @@
-// C interface: received messages and push consumer. A tenon_delivery is a MessageView.
+// C interface: received messages and push consumer.
 #include "c/c_support.h"
 
 #include <algorithm>
@@ -12,13 +12,6 @@ namespace tenon::sdk::c {
 namespace {
 
 using std::chrono::milliseconds;
-
-const MessageView& view(const tenon_delivery* d) noexcept {
-  return *reinterpret_cast<const MessageView*>(d);
-}
-const tenon_delivery* delivery(const MessageView& v) noexcept {
-  return reinterpret_cast<const tenon_delivery*>(&v);
-}
 
 const char* give(std::string_view text, std::size_t* length) noexcept {
   if (length != nullptr) {
@@ -51,30 +44,16 @@ Verdict ask(tenon_listener_fn listener, void* arg, std::span<const MessageView> 
 Result<PushConsumerOptions> consumer_options(const tenon_consumer_options& in) {
   PushConsumerOptions out;
   out.group = text(in.group);
-  if (in.subscriptions == nullptr && in.subscription_count != 0) {
-    return Error{Errc::kInvalidArgument, -1, "subscriptions is NULL"};
+  auto wanted = subscriptions(in.subscriptions, in.subscription_count);
+  if (!wanted) {
+    return std::move(wanted).error();
   }
-  for (std::size_t i = 0; i < in.subscription_count; ++i) {
-    const tenon_subscription& s = in.subscriptions[i];
-    Subscription subscription;
-    if (s.expression != nullptr) {
-      subscription.expression = s.expression;
-    }
-    subscription.kind = s.sql != 0 ? FilterKind::kSql92 : FilterKind::kTag;
-    out.subscriptions[text(s.topic)] = subscription;
+  out.subscriptions = std::move(*wanted);
+  auto start = start_position(in.start, in.start_ms);
+  if (!start) {
+    return std::move(start).error();
   }
-  switch (in.start) {
-    case TENON_START_LAST:
-      break;
-    case TENON_START_FIRST:
-      out.start = FromFirst{};
-      break;
-    case TENON_START_TIME:
-      out.start = FromTime{std::chrono::system_clock::time_point(milliseconds(in.start_ms))};
-      break;
-    default:
-      return Error{Errc::kInvalidArgument, -1, "start must be 0 to 2"};
-  }
+  out.start = *start;
   out.mode = in.broadcasting != 0 ? GroupMode::kBroadcasting : GroupMode::kClustering;
   out.allocator = text(in.allocator);
   out.local_offset_dir = text(in.local_offset_dir);
@@ -120,6 +99,37 @@ Result<PushConsumer> open(Client& client,
 }
 
 }  // namespace
+
+Result<std::map<std::string, Subscription>> subscriptions(const tenon_subscription* first,
+                                                          std::size_t count) {
+  if (first == nullptr && count != 0) {
+    return Error{Errc::kInvalidArgument, -1, "subscriptions is NULL"};
+  }
+  std::map<std::string, Subscription> out;
+  for (std::size_t i = 0; i < count; ++i) {
+    Subscription subscription;
+    if (first[i].expression != nullptr) {
+      subscription.expression = first[i].expression;
+    }
+    subscription.kind = first[i].sql != 0 ? FilterKind::kSql92 : FilterKind::kTag;
+    out[text(first[i].topic)] = subscription;
+  }
+  return out;
+}
+
+Result<StartPosition> start_position(std::int32_t start, std::int64_t start_ms) {
+  switch (start) {
+    case TENON_START_LAST:
+      return StartPosition(FromLast{});
+    case TENON_START_FIRST:
+      return StartPosition(FromFirst{});
+    case TENON_START_TIME:
+      return StartPosition(FromTime{std::chrono::system_clock::time_point(milliseconds(start_ms))});
+    default:
+      return Error{Errc::kInvalidArgument, -1, "start must be 0 to 2"};
+  }
+}
+
 }  // namespace tenon::sdk::c
 
 using namespace tenon::sdk;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -63,6 +64,18 @@ bool adopt(const T* in, T& out) noexcept {
   std::memcpy(&out, in, size < sizeof(T) ? size : sizeof(T));
   return true;
 }
+
+/// A tenon_delivery is a MessageView.
+inline const MessageView& view(const tenon_delivery* d) noexcept {
+  return *reinterpret_cast<const MessageView*>(d);
+}
+inline const tenon_delivery* delivery(const MessageView& v) noexcept {
+  return reinterpret_cast<const tenon_delivery*>(&v);
+}
+
+Result<std::map<std::string, Subscription>> subscriptions(const tenon_subscription* first,
+                                                          std::size_t count);
+Result<StartPosition> start_position(std::int32_t start, std::int64_t start_ms);
 
 inline std::string text(const char* s) {
   return s == nullptr ? std::string() : std::string(s);

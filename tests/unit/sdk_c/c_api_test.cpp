@@ -48,6 +48,11 @@ TEST_SUITE("sdk/c") {
     Broker b = broker();
     CHECK(scenario_properties(b.name_servers().c_str(), "T") == 0);
   }
+  TEST_CASE("pull: shared and assigned queues, commit, seek") {
+    Broker b = broker();
+    REQUIRE(scenario_async(b.name_servers().c_str(), "T") == 0);
+    CHECK(scenario_pull(b.name_servers().c_str(), "T", 100) == 0);
+  }
   TEST_CASE("structures of older and newer programs") {
     CHECK(scenario_sizes("127.0.0.1:1") == 0);
   }

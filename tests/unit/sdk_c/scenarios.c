@@ -21,6 +21,7 @@ _Static_assert(sizeof(void*) != 8 || offsetof(tenon_producer_options, max_body_b
                "tenon_producer_options");
 _Static_assert(sizeof(void*) != 8 || offsetof(tenon_consumer_options, drain_on_close_ms) == 104,
                "tenon_consumer_options");
+_Static_assert(sizeof(void*) != 8 || sizeof(tenon_pull_queue) == 24, "an array of queues");
 _Static_assert(sizeof(void*) != 8 || sizeof(tenon_subscription) == 24, "an array of subscriptions");
 _Static_assert(sizeof(void*) != 8 || sizeof(tenon_property) == 16, "an array of properties");
 
@@ -292,6 +293,63 @@ int scenario_properties(const char* name_servers, const char* topic) {
   tenon_producer_destroy(producer);
   tenon_client_destroy(client);
   return p.line;
+}
+
+/* Polls until so many messages have come. */
+static size_t poll_some(tenon_pull* pull, size_t expected) {
+  const time_t deadline = time(NULL) + 10;
+  size_t got = 0;
+  while (got < expected && time(NULL) < deadline) {
+    const tenon_delivery* const* messages = NULL;
+    size_t count = 0;
+    if (tenon_pull_poll(pull, 1000, &messages, &count) != TENON_CLIENT_OK)
+      return 0;
+    for (size_t i = 0; i < count; ++i) {
+      got += tenon_delivery_queue_offset(messages[i]) >= 0 ? 1 : 0;
+    }
+  }
+  return got;
+}
+
+int scenario_pull(const char* name_servers, const char* topic, size_t expected) {
+  tenon_client* client = connect_to(name_servers);
+  const tenon_subscription subscription = {.topic = topic};
+  const tenon_pull_queue queue = {.topic = topic, .broker = "broker-a"};
+  tenon_pull_options options = {.size = sizeof options,
+                                .group = "c_pull",
+                                .subscriptions = &subscription,
+                                .subscription_count = 1,
+                                .start = TENON_START_FIRST};
+  tenon_pull* pull = NULL;
+  for (int round = 0; round < 2; ++round) { /* what was committed does not come again */
+    EXPECT(tenon_pull_open(client, &options, &pull) == TENON_CLIENT_OK);
+    EXPECT(tenon_pull_assign(pull, &queue, 1) == TENON_CLIENT_CONFLICT);
+    if (round == 0) {
+      EXPECT(poll_some(pull, expected) == expected);
+      EXPECT(tenon_pull_commit(pull) == TENON_CLIENT_OK);
+    } else {
+      const tenon_delivery* const* messages = NULL;
+      size_t count = 0;
+      EXPECT(tenon_pull_poll(pull, 300, &messages, &count) == TENON_CLIENT_OK && count == 0);
+    }
+    EXPECT(tenon_pull_close(pull) == TENON_CLIENT_OK);
+    tenon_pull_destroy(pull);
+  }
+  options.group = "c_assigned";
+  options.subscription_count = 0;
+  EXPECT(tenon_pull_open(client, &options, &pull) == TENON_CLIENT_OK);
+  EXPECT(tenon_pull_seek(pull, &queue, 0) == TENON_CLIENT_NOT_FOUND);
+  EXPECT(tenon_pull_assign(pull, &queue, 1) == TENON_CLIENT_OK);
+  EXPECT(poll_some(pull, expected) == expected);
+  EXPECT(tenon_pull_seek(pull, &queue, (int64_t)expected - 2) == TENON_CLIENT_OK);
+  EXPECT(poll_some(pull, 2) == 2);
+  EXPECT(tenon_pull_seek(pull, &queue, -1) == TENON_CLIENT_OK);
+  EXPECT(poll_some(pull, expected) == expected);
+  tenon_pull_destroy(pull);
+  tenon_pull_destroy(NULL);
+  EXPECT(tenon_pull_open(client, NULL, &pull) == TENON_CLIENT_INVALID_ARGUMENT);
+  tenon_client_destroy(client);
+  return 0;
 }
 
 int scenario_sizes(const char* name_servers) {

@@ -13,6 +13,7 @@ int scenario_async(const char* name_servers, const char* topic);
 int scenario_consume(const char* name_servers, const char* topic, size_t expected, int orderly);
 int scenario_retry(const char* name_servers, const char* topic);
 int scenario_properties(const char* name_servers, const char* topic);
+int scenario_pull(const char* name_servers, const char* topic, size_t expected);
 int scenario_sizes(const char* name_servers);
 int scenario_illegal(const char* name_servers);
 int scenario_destroy_in_callback(const char* name_servers, const char* topic);
