@@ -142,6 +142,7 @@ class Session:
     def __init__(self, description, root):
         self.name, self.folder = description["name"], os.path.join(root, description["name"])
         os.makedirs(self.folder)
+        self.hidden = {n: "X" + n[1:] for n in description.get("hidden", [])}  # names of properties that our broker must not know
         self.topics, self.settings = description.get("topics", {}), description.get("settings", {})
         self.lines = [l for f in description["files"] for l in load(os.path.join(DATA, "exchanges"), f)]
         self.namesrv_only = description.get("namesrv_only", False)
@@ -149,7 +150,7 @@ class Session:
         self.patience = description.get("patience_s", 5)
         self.differences, self.compared, self.connections, self.servers = [], 0, {}, []
         self.starts, self.timeline = {}, []
-        self.live, self.filled = description.get("live", []), description.get("filled", {})
+        self.live, self.filled, self.progress = description.get("live", []), description.get("filled", {}), description.get("progress", {})
         self.told = {}  # group → topic → subscription, as clients told them
         self.subscribed = {}  # (group, topic) → version that the broker knows
 
@@ -225,6 +226,12 @@ class Session:
         for who in self.live:
             line = next(l for l in self.lines if who["port"] in l.connection)
             self._heartbeat(line.connection, who["client"], who.get("consumer"), who.get("producers", []))
+        for group, topics in self.progress.items():
+            self._heartbeat((0, BROKER), "127.0.0.1@wire-consumer", group)
+            with remoting.Client(f"127.0.0.1:{self.names.ports[BROKER]}") as c:
+                for topic, offsets in topics.items():
+                    for q, offset in enumerate(offsets):
+                        assert c.call(15, {"consumerGroup": group, "topic": topic, "queueId": q, "commitOffset": offset}).code == 0
 
     def _heartbeat(self, connection, client, group, producers=(), now=None):
         """A heartbeat that the recording leaves out: the subscriptions that are known and those that the group pulls from now on."""
@@ -317,6 +324,12 @@ class Session:
         header = re.sub(r'("opaque"\s*:\s*)-?\d+', lambda m: m.group(1) + str(opaque), header).encode()
         return struct.pack(">iI", 4 + len(header) + len(body), len(header)) + header + body
 
+    def _hide(self, data, back=False):
+        for name, other in self.hidden.items():
+            a, b = (other, name) if back else (name, other)
+            data = data.replace(a.encode(), b.encode())
+        return data
+
     def _due(self, line, text):
         """Times of delivery as far ahead as they were."""
         return re.sub(r"(TIMER_DELIVER_MS(?:\x01|\\u0001))(\d+)", lambda m: m.group(1) + self._moment(line, m.group(2)), text)
@@ -361,7 +374,7 @@ class Session:
                     if self._lacks_heartbeat(line, answered.get(i)):
                         self._heartbeat(line.connection, self._client_id(line), line.ext["consumerGroup"], now=line)
                     self._remember(line)
-                c.send(self._translated(line))
+                c.send(self._hide(self._translated(line)))
                 if not line.response:
                     asked[line.connection, line.opaque] = line
                     if not line.oneway and i in answered and not (line.code in PULLS and int(line.ext.get("sysFlag", "0")) & 2):
@@ -398,6 +411,8 @@ class Session:
 
     def _judge(self, line, code, ours, nothing):
         self.compared += 1
+        if ours is not None and self.hidden:
+            ours = Frame(self._hide(ours.raw, back=True))
         if ours is None:
             self.differences.append(Difference(line, code, "answer", f"code {line.code} {line.remark or ''}", nothing))
         else:

@@ -61,7 +61,7 @@ void put_counters(proto::KvTable& t, const Services& s) {
   t["putMessageFailedTimes"] = number(totals.put_failed);
   t["putMessageSizeTotal"] = number(totals.put_bytes);
   t["putMessageAverageSize"] =
-      fmt::format("{}",
+      fmt::format("{:#}",
                   static_cast<double>(totals.put_bytes) /
                       static_cast<double>(std::max<std::uint64_t>(totals.put_count, 1)));
   t["putTps"] = s.stats.rates(Stats::Rate::kPut);

@@ -73,6 +73,7 @@ Reply answered(const Services& s, const tenon_append_result& result, std::string
                         std::string(remark::kRecallExecuteError));
   }
   Reply reply;
+  reply.remark = remark::kNotSet;  // Trap: Java sets the code only (remoting §1.8)
   reply.field("msgId", std::string(id));
   return reply;
 }

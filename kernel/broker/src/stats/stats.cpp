@@ -89,7 +89,7 @@ std::string Stats::rates(Rate rate) const {
     const double seconds = static_cast<double>(last.at_ms - first.at_ms) / 1000.0;
     const auto delta =
         static_cast<double>(value_of(last.totals, rate) - value_of(first.totals, rate));
-    out += fmt::format("{}", seconds > 0 ? delta / seconds : 0.0);
+    out += fmt::format("{:#}", seconds > 0 ? delta / seconds : 0.0);
   }
   return out;
 }

@@ -267,6 +267,7 @@ TEST_SUITE("broker/timer") {
       REQUIRE(c.call(timed("stays", "TIMER_DELAY_SEC", 30, "UB")).code == 0);
       const auto r = c.call(recall(handle));
       CHECK(r.code == 0);
+      CHECK(r.remark == "not set any response code");  // remoting §1.8
       CHECK(text_field(r, "msgId") == "UA");
       SUBCASE("in one run") {
         clock.advance_ms(40'000);
