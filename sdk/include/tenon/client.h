@@ -82,6 +82,11 @@ typedef struct tenon_client_options {
   int64_t heartbeat_ms;            /* 0: 30000 */
   int64_t api_timeout_ms;          /* 0: 3000 */
   int64_t connect_timeout_ms;      /* 0: 3000 */
+  const char*
+      access_key; /* NULL: credentials_file; that too: the environment (TENON_ACCESS_KEY …) */
+  const char* secret_key;
+  const char* security_token;   /* of temporary accounts */
+  const char* credentials_file; /* YAML as tools.yml, properties or TOML */
 } tenon_client_options;
 
 /* options may be NULL. */

@@ -57,6 +57,10 @@ ClientOptions client_options(const tenon_client_options& in) {
   if (in.connect_timeout_ms != 0) {
     out.connect_timeout = milliseconds(in.connect_timeout_ms);
   }
+  out.credentials.access_key = text(in.access_key);
+  out.credentials.secret_key = text(in.secret_key);
+  out.credentials.security_token = text(in.security_token);
+  out.credentials_file = text(in.credentials_file);
   return out;
 }
 

@@ -12,10 +12,10 @@
 
 namespace fixture {
 
-/// Waits for a condition, ten seconds at most.
+/// Waits for a condition, thirty seconds at most.
 template <class F>
 bool eventually(F condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) {
       return false;

@@ -83,7 +83,7 @@ TEST_SUITE("sdk/lifecycle") {
     CHECK(eventually([&] { return entries("/proc/self/task") <= threads; }));
     const std::size_t after = ::mallinfo2().uordblks;
     // The broker keeps the messages: one for four lives, and a transaction's three records.
-    const std::size_t kept = static_cast<std::size_t>(cycles()) * 4096 + (4u << 20);
+    const std::size_t kept = static_cast<std::size_t>(cycles()) * 1024 + (2u << 20);
     CHECK(after < memory + kept);
     MESSAGE(cycles() << " lives, bytes in use before " << memory << ", after " << after);
   }
