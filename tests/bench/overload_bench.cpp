@@ -15,6 +15,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <arpa/inet.h>
@@ -104,6 +105,7 @@ struct Tally {
   std::vector<std::uint32_t> stored_us{};
   std::vector<std::uint32_t> busy_us{};
   std::vector<std::uint32_t> heartbeat_us{};
+  std::vector<std::uint32_t> turn_us{};  ///< of the open loop: what this program itself adds
   std::uint64_t other = 0;
   std::uint64_t dropped_connections = 0;
   std::string busy_text{};
@@ -305,8 +307,10 @@ class Load {
     std::uint64_t sent = 0;
     std::size_t next = 0;
     std::uint64_t next_us = 0;
+    std::uint64_t turn = begin;
     for (;;) {
       const std::uint64_t now = now_us();
+      tally.turn_us.push_back(static_cast<std::uint32_t>(now - std::exchange(turn, now)));
       const double elapsed = static_cast<double>(now - begin) / 1e6;
       if (elapsed >= seconds) {
         break;
@@ -375,6 +379,16 @@ double percentile_ms(std::vector<std::uint32_t>& v, double p) {
   const auto k = static_cast<std::size_t>(p * static_cast<double>(v.size() - 1));
   std::nth_element(v.begin(), v.begin() + static_cast<std::ptrdiff_t>(k), v.end());
   return v[k] / 1e3;
+}
+
+double long_turns_pct(const std::vector<std::uint32_t>& turns) {
+  double all = 0;
+  double slow = 0;
+  for (const std::uint32_t us : turns) {
+    all += us;
+    slow += us > 20'000 ? us : 0;
+  }
+  return all > 0 ? 100 * slow / all : 0;
 }
 
 long memory_kib(long pid, const char* what) {
@@ -466,6 +480,9 @@ int main(int argc, char** argv) {
       static_cast<unsigned long long>(t.other),
       load.unanswered(),
       static_cast<unsigned long long>(t.dropped_connections));
+  std::printf("turns of this program: p99 %.1f ms; above 20 ms: %.1f %% of the time\n",
+              percentile_ms(t.turn_us, 0.99),
+              long_turns_pct(t.turn_us));
   std::printf(
       "heartbeats: %zu, p99 %.1f ms\n", t.heartbeat_us.size(), percentile_ms(t.heartbeat_us, 0.99));
   if (o.pid != 0) {
