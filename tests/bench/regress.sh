@@ -17,7 +17,7 @@ if [ ! -d "$tree" ]; then
 fi
 # What the servers need; a commit without one of these targets is built whole.
 build() { # FOLDER
-  (cd "$1" && cmake --preset release >/dev/null && cmake --build --preset release -j "${JOBS:-$(nproc)}" --target tenon tenon-broker tenon-namesrv tenon.store.file.tenon.so tenon.store.memory.tenon.so tenon.filter.tag.tenon.so \
+  (cd "$1" && cmake --preset release >/dev/null && cmake --build --preset release -j "${JOBS:-$(nproc)}" --target tenon tenon-broker tenon-namesrv tenon.store.file.tenon.so tenon.store.memory.tenon.so tenon.filter.tag.tenon.so tenon.filter.sql92.tenon.so tenon.txn.default.tenon.so \
     || cmake --build --preset release -j "${JOBS:-$(nproc)}") >"$root/build/regress/$(basename "$1").log" 2>&1 || { tail -n 30 "$root/build/regress/$(basename "$1").log"; exit 1; }
 }
 build "$tree"
