@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -110,10 +111,16 @@ TEST_SUITE("broker/start_stop") {
       std::this_thread::yield();
     }
     auto left = std::make_shared<TempFolder>();
-    std::filesystem::copy(folder->path(),
-                          left->path(),
-                          std::filesystem::copy_options::recursive |
-                              std::filesystem::copy_options::overwrite_existing);
+    // A file that is replaced just now may vanish under the copy.
+    std::error_code failed = std::make_error_code(std::errc::io_error);
+    while (failed) {
+      REQUIRE(std::chrono::steady_clock::now() < give_up);
+      std::filesystem::copy(folder->path(),
+                            left->path(),
+                            std::filesystem::copy_options::recursive |
+                                std::filesystem::copy_options::overwrite_existing,
+                            failed);
+    }
     TestBroker again(left);
     Client d(again.port());
     proto::Command query;
