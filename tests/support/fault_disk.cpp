@@ -78,7 +78,16 @@ struct FaultDisk::Hooks {
     return 0;
   }
   static int unlink(const char* path) {
-    return fails(Call::kUnlink, path) ? -1 : store_file::system_io().unlink(path);
+    if (fails(Call::kUnlink, path)) {
+      return -1;
+    }
+    std::error_code ec;
+    const auto bytes = fs::file_size(path, ec);
+    const int done = store_file::system_io().unlink(path);
+    if (done == 0 && !ec) {
+      g_disk->unlinked(path, bytes);
+    }
+    return done;
   }
   static ssize_t pwrite(int fd, const void* from, std::size_t bytes, off_t offset) {
     const int error = g_disk->verdict(Call::kPwrite, g_disk->path_of(fd));
@@ -186,13 +195,25 @@ void FaultDisk::mapped(void* at, std::size_t bytes, int fd) {
   mappings_[p] = {bytes, path};
 }
 
+/// Bytes from there to the end of its mapping. With the lock.
+std::size_t FaultDisk::mapped_behind(const void* at) const {
+  const auto* p = static_cast<const std::uint8_t*>(at);
+  const auto it = mappings_.upper_bound(p);
+  if (it == mappings_.begin()) {
+    return 0;
+  }
+  const auto& [begin, mapping] = *std::prev(it);
+  return begin + mapping.bytes > p ? static_cast<std::size_t>(begin + mapping.bytes - p) : 0;
+}
+
 void FaultDisk::synced(const void* at, std::size_t bytes) {
   std::size_t offset = 0;
   const std::string path = path_at(at, offset);
   const std::scoped_lock lock(mutex_);
   std::vector<std::uint8_t>& content = disk_[path];
-  // Whole pages go to the disk.
-  const std::size_t stop = std::min(offset + store_file::page_up(bytes), offset + bytes);
+  // Whole pages go to the disk, as far as the file reaches.
+  const std::size_t end = store_file::page_up(offset + bytes);
+  const std::size_t stop = offset + std::min(end - offset, mapped_behind(at));
   content.resize(std::max(content.size(), stop));
   std::memcpy(content.data() + offset, at, stop - offset);
 }
@@ -217,6 +238,30 @@ void FaultDisk::punched(int fd, off_t from, off_t bytes) {
   }
 }
 
+/// A file that is made under the same name later has nothing of this one.
+void FaultDisk::unlinked(const std::string& path, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  if (const auto known = disk_.find(path); known != disk_.end()) {
+    known->second.resize(bytes);
+    removed_.push_back({path, std::move(known->second), made_.size()});
+    disk_.erase(known);
+  }
+  std::replace(made_.begin(), made_.end(), path, std::string{});
+}
+
+/// Removals reach the disk in their order, and before the names that were made after them.
+void FaultDisk::bring_back(const fs::path& from,
+                           const fs::path& to,
+                           std::size_t kept_names,
+                           std::mt19937& random) {
+  for (auto it = removed_.rbegin(); it != removed_.rend(); ++it) {
+    if (it->made_before < kept_names || fs::exists(it->path) || random() % 2 == 0) {
+      return;
+    }
+    write_content(to / fs::relative(it->path, from), it->content);
+  }
+}
+
 void FaultDisk::assume_synced(const fs::path& root) {
   const std::scoped_lock lock(mutex_);
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
@@ -233,7 +278,7 @@ void FaultDisk::power_cut(const fs::path& from, const fs::path& to, std::mt19937
   };
   const int luck = std::uniform_int_distribution<int>(1, 4)(random);  // of unsynced pages
   std::size_t kept = made_.size();  // names that reached the disk; the next one without its size
-  while (kept > 0 && !disk_.contains(made_[kept - 1]) && chance(2)) {
+  while (kept > 0 && !made_[kept - 1].empty() && !disk_.contains(made_[kept - 1]) && chance(2)) {
     --kept;
   }
   fs::create_directories(to);
@@ -248,7 +293,7 @@ void FaultDisk::power_cut(const fs::path& from, const fs::path& to, std::mt19937
     const bool was_synced = known != disk_.end();
     const auto made = static_cast<std::size_t>(
         std::find(made_.begin(), made_.end(), entry.path().string()) - made_.begin());
-    if (!was_synced && made_.size() > made && made >= kept) {
+    if (!was_synced && made >= kept) {  // one that is being made is the newest
       if (made == kept && chance(2)) {
         write_content(target, {});
       }
@@ -266,6 +311,7 @@ void FaultDisk::power_cut(const fs::path& from, const fs::path& to, std::mt19937
     }
     write_content(target, after);
   }
+  bring_back(from, to, kept, random);
 }
 
 }  // namespace tenon::test

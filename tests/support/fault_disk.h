@@ -48,7 +48,8 @@ class FaultDisk {
   void assume_synced(const std::filesystem::path& root);
   /// Builds `to` as the folder `from` would be after a power cut now: of every file what was synced
   /// since the construction, and a random part of the pages that were not. Of the files that are
-  /// newer than the newest synced one, the last may be missing and the first of these empty.
+  /// newer than the newest synced one, the last may be missing and the first of these empty. Names
+  /// that were removed last may be there again.
   void power_cut(const std::filesystem::path& from,
                  const std::filesystem::path& to,
                  std::mt19937& random);
@@ -65,22 +66,36 @@ class FaultDisk {
     std::string part{};
   };
 
+  struct Removed {
+    std::string path{};
+    std::vector<std::uint8_t> content{};  ///< as far as it was synced
+    std::size_t made_before = 0;          ///< names
+  };
+
   /// Counts the call. @return the error it has to fail with, or -1
   int verdict(Call call, const std::string& path);
   std::string path_of(int fd) const;
   std::string path_at(const void* at, std::size_t& offset) const;
   void opened(int fd, const std::string& path);
   void mapped(void* at, std::size_t bytes, int fd);
+  std::size_t mapped_behind(const void* at) const;
   void synced(const void* at, std::size_t bytes);
   void synced_file(int fd);
   void punched(int fd, off_t from, off_t bytes);
+  void unlinked(const std::string& path, std::size_t bytes);
+  void bring_back(const std::filesystem::path& from,
+                  const std::filesystem::path& to,
+                  std::size_t kept_names,
+                  std::mt19937& random);
 
   mutable std::mutex mutex_;
   std::vector<Rule> rules_{};
   std::map<int, std::string> fds_{};
   std::map<const std::uint8_t*, Mapping> mappings_{};
   std::map<std::string, std::vector<std::uint8_t>> disk_{};  ///< what was synced, by path
-  std::vector<std::string> made_{};  ///< in order of their first opening: names reach the disk so
+  /// In order of their first opening: names reach the disk so. Empty: removed.
+  std::vector<std::string> made_{};
+  std::vector<Removed> removed_{};  ///< in order: removals reach the disk so
   std::array<std::atomic<int>, static_cast<std::size_t>(Call::kCount)> calls_{};
   std::atomic<int> failures_{0};
 };

@@ -101,6 +101,34 @@ Result<> ConsumeQueue::put_slow(std::int64_t offset, const Unit& unit, std::int6
   return ok();
 }
 
+Result<> ConsumeQueue::repair(std::int64_t offset, const Unit& unit) {
+  const std::uint64_t pos = static_cast<std::uint64_t>(offset) * kUnitBytes;
+  if (offset >= max_.load(std::memory_order_relaxed) || pos < files_.first_base()) {
+    return ok();
+  }
+  MappedFile* file = files_.find(pos);
+  if (file == nullptr) {
+    return Error{Errc::kIo, "map a file of " + files_.folder()};
+  }
+  const Unit found = load_unit(file->at(pos));
+  const bool same_tags = found.tags_code == unit.tags_code || extends(found, unit.tags_code);
+  if (found.phys == unit.phys && found.bytes == unit.bytes && same_tags) {
+    return ok();
+  }
+  TENON_TRY(file->reserve(pos, pos + kUnitBytes));
+  store_unit(file->at(pos), unit);
+  return ok();
+}
+
+bool ConsumeQueue::extends(const Unit& unit, std::int64_t tags_code) {
+  if (ext_ == nullptr || !is_ext_address(unit.tags_code)) {
+    return false;
+  }
+  FilePin pin;
+  const auto more = ext_->read(unit.tags_code, pin);
+  return more && more->tags_code == tags_code;
+}
+
 Result<> ConsumeQueue::pad_to(std::int64_t offset) {
   std::int64_t at = max_.load(std::memory_order_relaxed);
   if (files_.empty()) {

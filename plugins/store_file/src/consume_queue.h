@@ -53,6 +53,8 @@ class ConsumeQueue {
   std::int64_t next() const noexcept { return next_; }
   void advance(std::int64_t by) noexcept { next_ += by; }
   void rebuild_counter() noexcept { next_ = max_offset(); }
+  /// For a record that is in the log and not here yet.
+  void raise_next(std::int64_t offset) noexcept { next_ = std::max(next_, offset); }
 
   /// Loads what the files say: end, last physical offset. Dispatch role, before use.
   Result<> recover(bool crashed);
@@ -74,6 +76,9 @@ class ConsumeQueue {
     }
     return put_slow(offset, unit, store_ms);
   }
+  /// Makes the unit at an offset that the queue has say what its record says: after a power cut a
+  /// page may be an older one, or zero. Dispatch role, while nobody else knows the queue.
+  Result<> repair(std::int64_t offset, const Unit& unit);
   /// End of the last record that the queue knows. Dispatch role.
   std::uint64_t max_phys() const noexcept { return max_phys_; }
   /// Removes the units of records at or behind phys, zeroing them. kBusy while a reader holds a
@@ -108,6 +113,8 @@ class ConsumeQueue {
  private:
   Result<> put_slow(std::int64_t offset, const Unit& unit, std::int64_t store_ms);
   Result<> pad_to(std::int64_t offset);
+  /// Whether the unit has an extension that says this tags code.
+  bool extends(const Unit& unit, std::int64_t tags_code);
   /// Sets tail_at_ and room_ for the unit at `offset`, creating its file and reserving its page.
   Result<> make_room(std::int64_t offset);
   void forget_tail() noexcept {

@@ -49,7 +49,7 @@ Result<> IndexFile::insert(std::int32_t hash, std::uint64_t phys, std::int64_t s
   return ok();
 }
 
-void IndexFile::cut(std::uint64_t phys) {
+bool IndexFile::cut(std::uint64_t phys) {
   bool changed = false;
   while (header_.next_item > 1) {
     const std::uint32_t n = header_.next_item - 1;
@@ -65,7 +65,7 @@ void IndexFile::cut(std::uint64_t phys) {
     changed = true;
   }
   if (!changed) {
-    return;
+    return false;
   }
   if (header_.next_item > 1) {
     const IndexItem last = load_item(header_.next_item - 1);
@@ -75,6 +75,7 @@ void IndexFile::cut(std::uint64_t phys) {
     header_ = IndexHeader{};
   }
   write_header();
+  return true;
 }
 
 void IndexFile::forget_items() const noexcept {

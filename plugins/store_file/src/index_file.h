@@ -43,7 +43,7 @@ class IndexFile {
     return begin_ms <= header_.end_ms && end_ms >= header_.begin_ms;
   }
   /// Takes back the entries at or behind phys.
-  void cut(std::uint64_t phys);
+  bool cut(std::uint64_t phys);
   Result<> sync() const { return file_.sync(0, file_.bytes()); }
   /// Gives back the pages of the items that are not written any more.
   void forget_items() const noexcept;

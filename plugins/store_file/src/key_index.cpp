@@ -37,7 +37,13 @@ Result<> KeyIndex::load(std::string folder,
                         IndexShape shape,
                         const std::vector<std::string>& names,
                         bool crashed,
-                        std::int64_t checkpoint_ms) {
+                        const Checkpoint& checkpoint) {
+  // What was not full is on the disk in parts. Several files may be full in one millisecond, so
+  // the time alone does not say which.
+  const auto unsure = [&](const IndexFile& file) {
+    return file.header().end_ms > checkpoint.index_ms || !file.is_full() ||
+           (checkpoint.index_done != 0 && file.header().end_phys > checkpoint.index_done);
+  };
   const std::scoped_lock lock(mutex_);
   folder_ = std::move(folder);
   shape_ = shape;
@@ -48,7 +54,7 @@ Result<> KeyIndex::load(std::string folder,
     if (!opened && opened.error().code != Errc::kCorrupt) {
       return opened.error();
     }
-    if (!opened || (crashed && file->header().end_ms > checkpoint_ms)) {
+    if (!opened || (crashed && unsure(*file))) {
       host_.log(LogLevel::kInfo, "index file is rebuilt file={}", file->path());
       static_cast<void>(io().unlink(file->path().c_str()));
       continue;
@@ -90,7 +96,7 @@ Result<> KeyIndex::add_file() {
   if (before != nullptr) {
     TENON_TRY(files_.back()->sync());
     if (on_complete) {
-      on_complete(before->end_ms);
+      on_complete(*before);
     }
   }
   files_.push_back(std::move(file));
@@ -122,7 +128,8 @@ Result<> KeyIndex::insert(const proto::MessageView& record) {
     }
   });
   if (!result && added > 0 && files_.size() == before) {
-    files_.back()->cut(phys);  // all keys of a record or none, so that it can be tried again
+    static_cast<void>(
+        files_.back()->cut(phys));  // all keys of a record or none, so that it can be tried again
   }
   return result;
 }
@@ -151,16 +158,19 @@ std::vector<std::uint64_t> KeyIndex::query(std::string_view topic,
   return hits;
 }
 
-void KeyIndex::cut(std::uint64_t phys) {
+bool KeyIndex::cut(std::uint64_t phys) {
   const std::scoped_lock lock(mutex_);
+  bool changed = false;
   while (!files_.empty()) {
-    files_.back()->cut(phys);
+    changed = files_.back()->cut(phys) || changed;
     if (!files_.back()->is_empty()) {
       break;
     }
     static_cast<void>(io().unlink(files_.back()->path().c_str()));
     files_.pop_back();
+    changed = true;
   }
+  return changed;
 }
 
 std::uint32_t KeyIndex::remove_expired(std::uint64_t log_min) {

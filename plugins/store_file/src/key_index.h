@@ -2,6 +2,7 @@
 #pragma once
 
 #include "index_file.h"
+#include "markers.h"
 
 #include "tenon/base/result.h"
 #include "tenon/proto/message.h"
@@ -38,7 +39,7 @@ class KeyIndex {
                 IndexShape shape,
                 const std::vector<std::string>& names,
                 bool crashed,
-                std::int64_t checkpoint_ms);
+                const Checkpoint& checkpoint);
   /// Log position of the last record with an entry; 0 without any.
   std::uint64_t last_phys() const;
   /// Adds the keys of a record, unless they are there. kFull, kIo: try again later, nothing is
@@ -56,15 +57,16 @@ class KeyIndex {
   };
   LastUpdate last_update() const;
 
-  void cut(std::uint64_t phys);
+  /// Removes the entries of records at or behind phys. @return whether there were any
+  bool cut(std::uint64_t phys);
   std::uint32_t remove_expired(std::uint64_t log_min);
   void clear(bool delete_files);
   Result<> sync() const;
   void forget_pages() const;
   std::size_t count() const;
 
-  /// Called with the end time of a file that became full, after it was synced.
-  std::function<void(std::int64_t end_ms)> on_complete{};
+  /// Called with the header of a file that became full, after it was synced.
+  std::function<void(const IndexHeader& full)> on_complete{};
 
  private:
   Result<> add_file();

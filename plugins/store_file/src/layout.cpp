@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 
 namespace tenon::store_file {
@@ -58,6 +59,20 @@ Result<std::vector<Entry>> list_files(const std::string& folder) {
   return entries;
 }
 
+/// Whether a file was made but never written.
+bool is_blank(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::vector<char> part(1u << 20);
+  while (in) {
+    in.read(part.data(), static_cast<std::streamsize>(part.size()));
+    const auto end = part.begin() + in.gcount();
+    if (std::any_of(part.begin(), end, [](char c) { return c != 0; })) {
+      return false;
+    }
+  }
+  return in.eof();
+}
+
 /// Checks a folder of files named by position. `file_bytes` is 0 until the first file tells.
 Result<std::vector<std::uint64_t>> scan_sequence(const std::string& folder,
                                                  std::uint64_t& file_bytes,
@@ -89,6 +104,12 @@ Result<std::vector<std::uint64_t>> scan_sequence(const std::string& folder,
                                entries[i].bytes,
                                file_bytes,
                                kRemedy)};
+    }
+    const bool is_last = i + 1 == entries.size();
+    if (is_last && !bases.empty() && *base % file_bytes == 0 && *base > bases.back() + file_bytes &&
+        is_blank(path)) {
+      empty_files.push_back(path);  // made ahead while the log was cut, and then came the crash
+      continue;
     }
     if (*base % file_bytes != 0 || (!bases.empty() && *base != bases.back() + file_bytes)) {
       return Error{

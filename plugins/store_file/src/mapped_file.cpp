@@ -268,21 +268,19 @@ std::size_t FileSet::reap() {
 }
 
 bool FileSet::remove_from(std::uint64_t pos) {
-  std::vector<std::unique_ptr<MappedFile>> gone;
-  {
-    const std::scoped_lock lock(mutex_);
-    for (const auto& f : files_) {
-      if (f->base() >= pos && f->is_pinned()) {
-        return false;
-      }
-    }
-    while (!files_.empty() && files_.back()->base() >= pos) {
-      gone.push_back(std::move(files_.back()));
-      files_.pop_back();
+  std::vector<std::unique_ptr<MappedFile>> gone;  // destroyed after the lock
+  const std::scoped_lock lock(mutex_);
+  for (const auto& f : files_) {
+    if (f->base() >= pos && f->is_pinned()) {
+      return false;
     }
   }
-  for (const auto& f : gone) {  // newest first: a crash in between leaves no hole
-    static_cast<void>(io().unlink(f->path().c_str()));
+  // Newest first: a crash in between leaves no hole. Trap: the names go with the lock held, else
+  // ensure() adopts a file by the name that is about to go.
+  while (!files_.empty() && files_.back()->base() >= pos) {
+    static_cast<void>(io().unlink(files_.back()->path().c_str()));
+    gone.push_back(std::move(files_.back()));
+    files_.pop_back();
   }
   return true;
 }

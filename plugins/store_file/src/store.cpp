@@ -15,10 +15,11 @@ Store::Store(plugin::Host& host)
   // Trap: an unknown memory size counts as 24 GiB (spec: store §15).
   const std::uint64_t memory = pages == 0 ? 24ull << 30 : pages * kPageBytes;
   memory_bytes_ = memory / 100 * options_.memory_percent;
-  index_.on_complete = [this](std::int64_t end_ms) {
+  index_.on_complete = [this](const IndexHeader& full) {
     {
       const std::scoped_lock lock(checkpoint_mutex_);
-      checkpoint_.index_ms = end_ms;
+      checkpoint_.index_ms = full.end_ms;
+      checkpoint_.index_done = full.end_phys;
     }
     save_marks();
   };

@@ -225,6 +225,8 @@ class Store {
   // store_replica.cpp
   Result<> cut_to(std::uint64_t phys, bool durably);
   bool is_frame_boundary(std::uint64_t phys);
+  Result<> cut_index(std::uint64_t phys, bool durably);
+  void rebuild_counters_to(std::uint64_t end);
   void advance_frame_end();
   Result<> remove_files(bool including_log);
 
@@ -250,6 +252,7 @@ class Store {
   std::array<tenon_arrival, 256> arrivals_{};  ///< dispatch role
   std::size_t arrival_count_ = 0;
   std::vector<std::uint8_t> bitmap_{};  ///< dispatch role
+  bool after_crash_ = false;            ///< what recovery found
 
   std::atomic<std::uint64_t> visible_limit_{TENON_NO_LIMIT};
   std::atomic<std::uint64_t> floor_{TENON_NO_LIMIT};

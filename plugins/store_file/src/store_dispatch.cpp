@@ -130,6 +130,10 @@ Result<> Store::dispatch_record(const proto::MessageView& m, std::uint64_t phys)
     }
     return ok();
   }
+  if (after_crash_ && m.queue_offset < queue->max_offset()) {
+    last_dispatch_ms_.store(m.store_ms, std::memory_order_relaxed);
+    return queue->repair(m.queue_offset, unit);
+  }
   if (options_.queue_ext) {
     const tenon_arrival entry{
         handle,

@@ -124,8 +124,7 @@ Result<> Store::open_files(const Layout& layout, bool crashed) {
     }
     TENON_TRY(queue->recover(crashed));
   }
-  return index_.load(
-      index_folder(options_.root), shape, layout.index_names, crashed, checkpoint.index_ms);
+  return index_.load(index_folder(options_.root), shape, layout.index_names, crashed, checkpoint);
 }
 
 /// Index of the first file to scan. Clean: the third-last. After a crash: the newest one that the
@@ -257,7 +256,8 @@ std::uint64_t Store::index_start(bool crashed) {
     return log_.end();
   }
   if (crashed) {
-    index_.cut(newest);  // a part of the record's keys may be missing: all of it once more
+    static_cast<void>(
+        index_.cut(newest));  // a part of the record's keys may be missing: all of it once more
     return last;
   }
   // Files of the index that somebody took away are made again.
@@ -303,17 +303,22 @@ Result<> Store::settle(const Layout& layout, Scan& scan, bool crashed) {
   log_.set_positions(layout.log_bases.empty() ? 0 : layout.log_bases.front(), end, 0);
   for (ConsumeQueue* queue : queues_.all()) {
     TENON_TRY(queue->truncate(end));
+  }
+  if (crashed) {
+    TENON_TRY(drop_ghosts());  // a unit behind the end may have vouched for an older one before it
+  }
+  for (ConsumeQueue* queue : queues_.all()) {
     TENON_TRY(queue->settle_ext());
     TENON_TRY(queue->erase_tail(crashed));
     queue->correct_min(log_.min());
-    queue->rebuild_counter();
   }
-  index_.cut(end);
+  TENON_TRY(cut_index(end, crashed));
   if (crashed) {
     TENON_TRY(log_.sync_to(end));  // nobody knows what the disk has
   }
   log_.set_durable(end);
   dispatched_.store(std::min(scan.dispatched, end));
+  rebuild_counters_to(end);
   indexed_.store(std::min(index_start(crashed), dispatched_.load()));
   last_append_ms_.store(scan.last_ms);
   last_dispatch_ms_.store(scan.last_ms);
@@ -337,6 +342,7 @@ tenon_status Store::recover(const tenon_recover_opts* o,
     TENON_TRY(open_folder(layout));
     const std::uint32_t mode = o == nullptr ? 0 : o->mode;
     crashed = mode == TENON_RECOVER_CRASHED || (mode == TENON_RECOVER_DECIDE && layout.abort);
+    after_crash_ = crashed;
     TENON_TRY(open_files(layout, crashed));
     TENON_TRY(drop_ghosts());
     if (!layout.log_bases.empty()) {

@@ -110,15 +110,63 @@ Result<> Store::cut_to(std::uint64_t phys, bool durably) {
   }
   for (ConsumeQueue* queue : queues_.all()) {
     TENON_TRY(queue->truncate(phys));
-    queue->rebuild_counter();
   }
-  index_.cut(phys);
+  TENON_TRY(cut_index(phys, durably));
   log_.set_durable(std::min(log_.durable(), phys));
   log_.set_end(phys);
   dispatched_.store(std::min(dispatched_.load(), phys), std::memory_order_release);
   indexed_.store(std::min(indexed_.load(), phys), std::memory_order_release);
   wanted_.store(std::min(wanted_.load(), phys), std::memory_order_release);
+  rebuild_counters_to(phys);
   return ok();
+}
+
+/// A full file is believed after a crash: what was cut from one must not come back with it.
+Result<> Store::cut_index(std::uint64_t phys, bool durably) {
+  const bool changed = index_.cut(phys);
+  {
+    const std::scoped_lock lock(checkpoint_mutex_);
+    if (checkpoint_.index_done > phys) {
+      checkpoint_.index_done = std::max<std::uint64_t>(phys, 1);
+    }
+  }
+  if (changed && durably) {
+    TENON_TRY(index_.sync());
+    save_marks();
+  }
+  return ok();
+}
+
+/// From the queues, and from the records of [dispatched, end) that are in none yet. Dispatch role.
+void Store::rebuild_counters_to(std::uint64_t end) {
+  for (ConsumeQueue* queue : queues_.all()) {
+    queue->rebuild_counter();
+  }
+  std::uint64_t pos = std::max(dispatched_.load(std::memory_order_relaxed), log_.min());
+  while (pos < end) {
+    MappedFile* file = log_.files().find(pos);
+    if (file == nullptr) {
+      return;
+    }
+    const std::span<const std::uint8_t> rest{file->at(pos),
+                                             static_cast<std::size_t>(file->end() - pos)};
+    const store::FrameHead head = store::peek_frame(rest);
+    if (head.kind != store::FrameKind::kRecord) {
+      pos = file->end();  // filler, or what dispatch will skip too
+      continue;
+    }
+    const auto m = store::parse_record(rest.first(head.bytes), false);
+    pos += head.bytes;
+    if (m && store::has_queue_entry(m.value().sys_flag) && m.value().queue_id >= 0 &&
+        store::is_storable_topic(m.value().topic)) {
+      tenon_queue handle = 0;
+      ConsumeQueue* queue = queues_.find_or_create(
+          m.value().topic, static_cast<std::uint32_t>(m.value().queue_id), handle);
+      if (queue != nullptr) {
+        queue->raise_next(m.value().queue_offset + 1);
+      }
+    }
+  }
 }
 
 tenon_status Store::truncate(std::uint64_t phys, std::uint32_t flags, tenon_error* err) {
@@ -205,9 +253,9 @@ tenon_status Store::set_role(std::uint32_t role) {
 }
 
 tenon_status Store::rebuild_counters(tenon_error*) {
-  for (ConsumeQueue* queue : queues_.all()) {
-    queue->rebuild_counter();
-  }
+  wait_dispatch_role();
+  rebuild_counters_to(log_.frame_end());
+  give_dispatch_role();
   return TENON_OK;
 }
 

@@ -338,6 +338,22 @@ TEST_SUITE("store_file/recovery") {
     }
   }
 
+  TEST_CASE("a file made ahead of a log that was cut meanwhile is removed; one with data is not") {
+    Crashed life;
+    const fs::path beyond = life.log_file(5 * kFile);
+    std::ofstream(beyond).flush();
+    fs::resize_file(beyond, kFile);
+    life.open();
+    CHECK(!fs::exists(beyond));
+    life.check_for_good(up_to(kCount));
+    life.crash();
+    std::ofstream(life.log_file(6 * kFile)) << std::string(kFile, 'x');
+    FakeHost host(life.path(""));
+    configure(host);
+    StoreInstance store(tenon_entry_store_file, "tenon.store.file", host);
+    CHECK(store.start() == TENON_CORRUPT);
+  }
+
   TEST_CASE("the next log file is there but the end of this one is not: both behind the gap go") {
     Life life;
     life.append(0, kCount);

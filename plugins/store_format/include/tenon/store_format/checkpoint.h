@@ -5,6 +5,7 @@
 //    8  8  the same for the queues
 //   16  8  end time of the last complete index file
 // 4072  8  record of the newest entry of the index
+// 4064  8  record of the last entry of the newest full index file
 // 4080  8  mark that this and the next are there
 // 4088  8  position up to which the log is indexed
 #pragma once
@@ -21,6 +22,7 @@ struct Checkpoint {
   std::int64_t logics_ms = 0;
   std::int64_t index_ms = 0;
   std::uint64_t indexed = 0;     ///< 0 = not known
+  std::uint64_t index_done = 0;  ///< last record of the newest full index file; 0 = not known
   std::uint64_t index_last = 0;  ///< record of the newest entry of the index then; 0 = none
 
   /// Store time up to which log and queues are on the disk for sure.
