@@ -46,10 +46,17 @@ export PKG_CONFIG_PATH=$libdir/pkgconfig
 quiet c++ -std=c++20 "$examples/send.cpp" -o "$tmp/out/send_pc" $(pkg-config --cflags --libs tenon-client) -Wl,-rpath,"$libdir"
 # shellcheck disable=SC2046
 quiet c++ -std=c++20 "$here/tested.cpp" -o "$tmp/out/tested_pc" $(pkg-config --cflags --libs tenon-testing) -Wl,-rpath,"$libdir"
+# The library is built by g++; programs may be built by clang (with g++'s standard library).
+clang=()
+if command -v clang++-14 >/dev/null; then
+  clang=(send_clang)
+  # shellcheck disable=SC2046
+  quiet clang++-14 -std=c++20 -Wall -Wextra -Werror "$examples/send_async.cpp" -o "$tmp/out/send_clang" $(pkg-config --cflags --libs tenon-client) -Wl,-rpath,"$libdir"
+fi
 
 quiet "$tmp/out/tested"
 quiet "$tmp/out/tested_pc"
-for program in app send_static send_pc send_async foreign_shared foreign_static; do
+for program in app send_static send_pc send_async foreign_shared foreign_static "${clang[@]}"; do
   quiet "$with_broker" "$tmp/out/$program" --namesrv {} Package
 done
 quiet "$with_broker" --topic Package "$tmp/c/c_client" Package
