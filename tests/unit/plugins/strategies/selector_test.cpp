@@ -17,6 +17,8 @@ extern "C" {
 extern const tenon_entry tenon_entry_selector_round_robin;
 extern const tenon_entry tenon_entry_selector_hash;
 extern const tenon_entry tenon_entry_selector_random;
+extern const tenon_entry tenon_entry_selector_latency;
+extern const tenon_entry tenon_entry_selector_least_in_flight;
 }
 
 namespace {
@@ -54,6 +56,27 @@ class Queues {
     how.sharding_key = {key.data(), key.size()};
     return selector_->select(selector_.self(), &set, &how);
   }
+  std::int32_t select_one_way() const {
+    tenon_select how{};
+    how.size = sizeof how;
+    how.flags = TENON_SELECT_ONE_WAY;
+    return selector_->select(selector_.self(), &set, &how);
+  }
+  /// How many of the next selections go to broker b, which has two of the six queues.
+  int to_b(int count) const {
+    int n = 0;
+    for (int i = 0; i < count; ++i) {
+      n += select() >= 4 ? 1 : 0;
+    }
+    return n;
+  }
+  void report(std::string_view broker, std::uint32_t latency_ms, std::uint32_t outcome = 0) const {
+    tenon_send_report r{};
+    r.broker = {broker.data(), broker.size()};
+    r.latency_ms = latency_ms;
+    r.outcome = outcome;
+    selector_->report(selector_.self(), &r, sizeof r, 1);
+  }
   std::int32_t select_hash(std::uint64_t hash) const {
     tenon_select how{};
     how.size = sizeof how;
@@ -76,6 +99,82 @@ Selector load(const tenon_entry& entry, std::string_view id) {
 }  // namespace
 
 TEST_SUITE("plugins/selectors") {
+  TEST_CASE("latency: the faster broker gets nearly all, the other is looked at now and then") {
+    const auto selector = load(tenon_entry_selector_latency, "tenon.selector.latency");
+    const Queues queues(selector);
+    for (int i = 0; i < 20; ++i) {
+      queues.report("a", 40);
+      queues.report("b", 2);
+    }
+    const int fast = queues.to_b(3'200);
+    CHECK(fast >= 3'100);
+    CHECK(fast < 3'200);
+    for (int i = 0; i < 40; ++i) {
+      queues.report("b", 300);
+    }
+    CHECK(queues.to_b(3'200) <= 100);
+    for (int i = 0; i < 60; ++i) {  // it has recovered
+      queues.report("b", 1);
+    }
+    CHECK(queues.to_b(3'200) >= 3'100);
+  }
+
+  TEST_CASE("latency: a failure is slow however quick it was; a retry avoids the failed broker") {
+    const auto selector = load(tenon_entry_selector_latency, "tenon.selector.latency");
+    const Queues queues(selector);
+    for (int i = 0; i < 20; ++i) {
+      queues.report("a", 40);
+      queues.report("b", 0, TENON_SEND_CONNECT_FAILED);
+    }
+    CHECK(queues.to_b(3'200) <= 100);
+    for (int i = 0; i < 100; ++i) {
+      CHECK(queues.select("a") >= 4);
+      CHECK(queues.select("b") < 4);
+    }
+  }
+
+  TEST_CASE("least in flight: the broker with fewer open sends; its queues in turn") {
+    const auto selector =
+        load(tenon_entry_selector_least_in_flight, "tenon.selector.least-in-flight");
+    const Queues queues(selector);
+    CHECK(queues.to_b(100) == 50);  // nothing is answered: both fill alike
+    for (int i = 0; i < 30; ++i) {
+      queues.report("b", 1);
+    }
+    CHECK(queues.to_b(30) == 30);
+    for (int i = 0; i < 100; ++i) {
+      CHECK(queues.select("b") < 4);
+      queues.report("a", 1, TENON_SEND_TIMEOUT);
+    }
+    CHECK(queues.to_b(100) == 50);
+  }
+
+  TEST_CASE("least in flight: one-way sends and sends to a given queue count for nothing") {
+    const auto selector =
+        load(tenon_entry_selector_least_in_flight, "tenon.selector.least-in-flight");
+    const Queues queues(selector);
+    std::set<std::int32_t> seen;
+    for (int i = 0; i < 60; ++i) {
+      seen.insert(queues.select_one_way());
+      queues.report("b", 1);  // somebody chose a queue of b
+    }
+    CHECK(seen.size() == 6);
+    CHECK(queues.to_b(100) == 50);
+  }
+
+  TEST_CASE("selectors that look at brokers need a queue set: else the host's round robin") {
+    for (const auto& [entry, id] :
+         {std::pair(&tenon_entry_selector_latency, "tenon.selector.latency"),
+          std::pair(&tenon_entry_selector_least_in_flight, "tenon.selector.least-in-flight")}) {
+      const auto selector = load(*entry, id);
+      tenon_queue_set none{};
+      none.size = sizeof none;
+      tenon_select how{};
+      how.size = sizeof how;
+      CHECK(selector->select(selector.self(), &none, &how) < 0);
+    }
+  }
+
   TEST_CASE("round robin visits every queue in turn") {
     const auto selector = load(tenon_entry_selector_round_robin, "tenon.selector.round-robin");
     const Queues queues(selector);
