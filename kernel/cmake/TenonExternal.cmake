@@ -15,6 +15,8 @@ if(TENON_SANITIZE MATCHES "thread")
   target_compile_options(tenon_ext_asio INTERFACE -Wno-tsan)
 endif()
 
+find_package(OpenSSL REQUIRED)
+
 add_library(tenon_ext_dll INTERFACE)
 target_link_libraries(tenon_ext_dll INTERFACE Boost::headers ${CMAKE_DL_LIBS})
 target_compile_definitions(tenon_ext_dll INTERFACE BOOST_DLL_USE_STD_FS)

@@ -52,6 +52,18 @@ std::string name_servers_of(const ClientOptions& o) {
   return text == nullptr ? std::string() : text;
 }
 
+net::TlsClientOptions tls_of(const TlsOptions& o) {
+  net::TlsClientOptions out;
+  out.ca_file = o.ca_file;
+  out.verify = o.verify;
+  out.check_name = o.check_name;
+  out.server_name = o.server_name;
+  out.certificate_file = o.certificate_file;
+  out.key_file = o.key_file;
+  out.key_password = o.key_password;
+  return out;
+}
+
 /// The account that requests are signed with; an empty function: none.
 Result<CredentialsSource> credentials_of(const ClientOptions& o) {
   if (o.credentials_from) {
@@ -151,6 +163,13 @@ Result<void> ClientCore::start(const CoreDeps& deps) {
     net::RpcClientOptions rpc;
     rpc.connect_timeout = options_.connect_timeout;
     rpc.connections_per_address = options_.connections_per_broker;
+    if (options_.tls.enabled) {
+      auto tls = net::TlsClient::create(tls_of(options_.tls));
+      if (tls.has_error()) {
+        return from_base(tls.error(), Errc::kInvalidArgument);
+      }
+      rpc.tls = std::move(tls).value();
+    }
     rpc_ = net::RpcClient::create(*pool_, rpc, this);
   }
   if (*credentials) {

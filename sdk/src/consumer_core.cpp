@@ -155,7 +155,8 @@ Result<void> ConsumerCore::set_up() {
                       "a broadcasting consumer needs ClientOptions::instance_name, which names its "
                       "offset file");
   }
-  auto allocator = client_.plugins().allocator(options_.allocator);
+  auto allocator = client_.plugins().allocator(
+      options_.allocator.empty() ? client_.options().allocator : options_.allocator);
   if (!allocator) {
     return std::move(allocator).error();
   }

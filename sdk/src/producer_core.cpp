@@ -111,6 +111,9 @@ Result<std::shared_ptr<ProducerCore>> ProducerCore::create(ClientCore& client,
   if (options.group.empty()) {
     options.group = "tenon_producer";
   }
+  if (options.selector.empty() && options.fault_tolerance == FaultTolerance::kOff) {
+    options.selector = client.options().selector;
+  }
   if (auto r = check(options); !r) {
     return std::move(r).error();
   }

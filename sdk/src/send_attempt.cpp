@@ -129,6 +129,7 @@ bool ProducerCore::choose_queue(SendOp& op) {
     how.properties = {reinterpret_cast<const std::uint8_t*>(op.properties.data()),
                       op.properties.size()};
     how.body_bytes = static_cast<std::uint32_t>(op.body.size());
+    how.flags = op.form == SendForm::kOneway ? TENON_SELECT_ONE_WAY : 0;
     const int chosen = op.slot->plugin_set->select(how);
     if (chosen >= 0 && static_cast<std::size_t>(chosen) < info.publish.size()) {
       index = static_cast<std::size_t>(chosen);

@@ -67,12 +67,16 @@ struct Setup {
   std::string namesrv{};
   std::string cluster = "DefaultCluster";
   std::string only{};
-  std::string run{};  ///< makes names unique
+  std::string config{};  ///< a file with further options of the client
+  std::string run{};     ///< makes names unique
   std::uint32_t seed = 1;
 
   std::string name(const std::string& what) const { return what + "_" + run; }
   sdk::Client client() const {
     sdk::ClientOptions options;
+    if (!config.empty()) {
+      options = sdk::ClientOptions::from_toml(config).value();
+    }
     options.name_servers = namesrv;
     return sdk::Client::connect(options).value();
   }
@@ -148,14 +152,17 @@ inline int run_parts(std::span<const Part> parts, int argc, char** argv) {
       s.cluster = argv[i + 1];
     } else if (name == "--only") {
       s.only = argv[i + 1];
+    } else if (name == "--config") {
+      s.config = argv[i + 1];
     } else if (name == "--seed") {
       s.seed = static_cast<std::uint32_t>(std::strtoul(argv[i + 1], nullptr, 10));
     }
   }
   if (s.namesrv.empty()) {
-    std::fprintf(stderr,
-                 "usage: %s --namesrv HOST:PORT [--cluster NAME] [--only PART] [--seed N]\n",
-                 argv[0]);
+    std::fprintf(
+        stderr,
+        "usage: %s --namesrv HOST:PORT [--cluster NAME] [--only PART] [--config FILE] [--seed N]\n",
+        argv[0]);
     return 2;
   }
   s.run = std::to_string(std::chrono::system_clock::now().time_since_epoch().count() / 1'000'000);

@@ -1,2 +1,3 @@
 // The compiled part of Asio, once for the whole project (BOOST_ASIO_SEPARATE_COMPILATION).
 #include <boost/asio/impl/src.hpp>
+#include <boost/asio/ssl/impl/src.hpp>

@@ -99,14 +99,48 @@ void RpcSession::connect_next() {
 
 void RpcSession::connected() {
   prepare_socket(*socket_);
+  if (shared_->options.tls) {
+    shake_hands();
+    return;
+  }
+  tcp::socket socket = std::move(*socket_);
+  socket_.reset();
+  attach(std::move(socket));
+}
+
+/// Within the time of connecting.
+void RpcSession::shake_hands() {
+  peer_ = socket_address(socket_->native_handle(), AddressOf::kPeer);
+  local_ = socket_address(socket_->native_handle(), AddressOf::kLocal);
+  tunnel_ = std::make_shared<TlsTunnel>(
+      thread_, std::move(*socket_), shared_->options.tls, split_host_port(address_).value().host);
+  socket_.reset();
+  tunnel_->start([weak = weak_from_this()](Result<tcp::socket> plain) {
+    const auto me = weak.lock();
+    if (!me || me->is_dead()) {
+      return;
+    }
+    if (plain.has_error()) {
+      me->connect_failed(fmt::format("connect {}: {}", me->address_, plain.error().detail));
+      return;
+    }
+    me->tunnel_.reset();  // it ends with the connection
+    tcp::socket socket = std::move(plain).value();
+    prepare_socket(socket);
+    me->attach(std::move(socket));
+  });
+}
+
+/// The way is there: what waited is sent.
+void RpcSession::attach(tcp::socket socket) {
   thread_->cancel(connect_timer_);
   shared_->group->enter();
   counted_ = false;  // the connection takes our place in connection_count
-  auto connection = std::make_shared<TcpConnection>(thread_,
-                                                    std::move(*socket_),
-                                                    shared_->group,
-                                                    shared_from_this(),
-                                                    TcpConnection::Kind::kClient);
+  auto connection = std::make_shared<TcpConnection>(
+      thread_, std::move(socket), shared_->group, shared_from_this(), TcpConnection::Kind::kClient);
+  if (shared_->options.tls) {
+    connection->set_addresses(peer_, local_);
+  }
   abandon_connect();
   {
     const std::scoped_lock lock(mutex_);
@@ -135,6 +169,10 @@ void RpcSession::abandon_connect() {
   if (resolver_) {
     resolver_->cancel();
     resolver_.reset();
+  }
+  if (tunnel_) {
+    tunnel_->close();
+    tunnel_.reset();
   }
   if (socket_) {
     boost::system::error_code ignored;

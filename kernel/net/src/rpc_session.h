@@ -4,6 +4,7 @@
 
 #include "pending_table.h"
 #include "tcp_connection.h"
+#include "tls_tunnel.h"
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -77,6 +78,8 @@ class RpcSession final : public ConnectionHandler,
   void resolve(const std::string& host, std::uint16_t port);
   void connect_next();
   void connected();
+  void shake_hands();
+  void attach(boost::asio::ip::tcp::socket socket);
   void connect_failed(const std::string& reason);
   void abandon_connect();
 
@@ -104,9 +107,12 @@ class RpcSession final : public ConnectionHandler,
   std::optional<IoThreadImpl::Registration> registration_{};
   std::optional<boost::asio::ip::tcp::socket> socket_{};
   std::shared_ptr<boost::asio::ip::tcp::resolver> resolver_{};
+  std::shared_ptr<TlsTunnel> tunnel_{};  ///< while it shakes hands
   std::vector<boost::asio::ip::tcp::endpoint> endpoints_{};
   std::size_t next_endpoint_ = 0;
   std::string connect_error_{};
+  proto::HostAddr peer_{};   ///< with TLS
+  proto::HostAddr local_{};  ///< with TLS
   TimerId connect_timer_ = 0;
   bool counted_ = true;  ///< we are one in the connection_count of our thread
   std::vector<std::pair<RpcCallback, const proto::CommandView*>> answered_{};

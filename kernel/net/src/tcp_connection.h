@@ -68,6 +68,12 @@ class TcpConnection final : public Connection, public Closable {
                 Kind kind);
   ~TcpConnection() override;
 
+  /// Of the sockets that bytes really pass, where that is not the one we have. Before open().
+  void set_addresses(const proto::HostAddr& peer, const proto::HostAddr& local) {
+    peer_ = peer;
+    local_ = local;
+  }
+
   /// Registers, calls on_open and begins to read. Thread: its I/O thread, in a Scope.
   void open();
 

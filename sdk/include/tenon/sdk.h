@@ -10,4 +10,5 @@
 #include "tenon/sdk/push_consumer.h"
 #include "tenon/sdk/result.h"
 #include "tenon/sdk/task.h"
+#include "tenon/sdk/tls.h"
 #include "tenon/sdk/transaction.h"

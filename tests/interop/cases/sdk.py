@@ -82,3 +82,47 @@ def sdk_acl(ctx):
         done = run_program(ctx, cluster, "sdk_features", "--only", "subscribe", **env)
         assert done.returncode == 1 and "AclException" in done.stdout, f"{name}: {done.stdout[-900:]}"
     return "3 parts with an account, 3 refusals"
+
+
+def certificates(folder):
+    """A CA, a certificate for 127.0.0.1 and one for a client, by openssl; a second CA that nobody trusts."""
+    def openssl(*args):
+        subprocess.run(["openssl", *args], cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for ca in ("ca", "other"):
+        openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={ca}", "-keyout", ca + ".key", "-out", ca + ".pem")
+    with open(os.path.join(folder, "san"), "w") as f:
+        f.write("subjectAltName=IP:127.0.0.1")
+    for name in ("server", "client"):
+        openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=" + name, "-keyout", name + ".raw", "-out", name + ".csr")
+        openssl("pkcs8", "-topk8", "-nocrypt", "-in", name + ".raw", "-out", name + ".key")
+        openssl("x509", "-req", "-days", "2", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-extfile", "san", "-in", name + ".csr", "-out", name + ".pem")
+
+
+@case("sdk-tls-on-java-broker", java_too=True, needs=("java",))
+def sdk_tls(ctx):
+    """TLS with both certificates verified against Java servers that require one of the client; refused without, and with another CA."""
+    folder = ctx.temp("tls")
+    certificates(folder)
+    properties = os.path.join(folder, "tls.properties")
+    with open(properties, "w") as f:
+        f.write("tls.test.mode.enable=false\ntls.server.need.client.auth=require\ntls.server.authClient=true\n"
+                f"tls.server.keyPath={folder}/server.key\ntls.server.certPath={folder}/server.pem\ntls.server.trustCertPath={folder}/ca.pem\n")
+    cluster = clusters.Java(ctx.temp("java"))
+    cluster.env["JAVA_TOOL_OPTIONS"] = "-Dtls.config.file=" + properties  # of both servers
+    ctx.keep(cluster.start())
+
+    def config(name, text):
+        path = os.path.join(folder, name + ".toml")
+        with open(path, "w") as f:
+            f.write("api_timeout_ms = 3000\n[tls]\nenabled = true\n" + text)
+        return path
+    mine = f'certificate_file = "{folder}/client.pem"\nkey_file = "{folder}/client.key"\n'
+    good = config("good", mine + f'ca_file = "{folder}/ca.pem"\n')
+    for part in ("pull_shared", "subscribe"):
+        round_trip(ctx, cluster, "sdk_features", "--only", part, "--config", good)
+    for name, text, why in (("no certificate", f'ca_file = "{folder}/ca.pem"\n', ""),
+                            ("another CA", mine + f'ca_file = "{folder}/other.pem"\n', "certificate verify failed"),
+                            ("another name", mine + f'ca_file = "{folder}/ca.pem"\nserver_name = "broker.example"\n', "certificate verify failed")):
+        done = run_program(ctx, cluster, "sdk_features", "--only", "subscribe", "--config", config("bad", text))
+        assert done.returncode == 1 and why in done.stdout, f"{name}: {done.stdout[-900:]}"
+    return "2 parts with certificates, 3 refusals"

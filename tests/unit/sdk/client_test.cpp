@@ -208,7 +208,7 @@ TEST_SUITE("sdk/client") {
     CHECK(asked[1].address == asked[2].address);
   }
 
-  TEST_CASE("all name servers dead: an error that says so, what is known stays") {
+  TEST_CASE("all name servers dead: an error that says so, what is known stays") {  // client §9.1
     FakeCluster cluster;
     cluster.add_topic("T", {"a"}, 2);
     const auto client = cluster.client();

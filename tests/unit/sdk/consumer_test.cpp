@@ -115,7 +115,8 @@ TEST_SUITE("sdk/consumer") {
     CHECK_FALSE(refused([](auto&) {}));
   }
 
-  TEST_CASE("everything is received once; offsets are committed at the end; nothing comes twice") {
+  TEST_CASE(
+      "everything is received once; offsets are committed at the end; nothing comes twice") {  // client §11 D7, D13
     Fixture f(4);
     for (int i = 0; i < 200; ++i) {
       f.cluster.put({"T", "a", i % 4}, "m" + std::to_string(i));
@@ -192,7 +193,8 @@ TEST_SUITE("sdk/consumer") {
     CHECK(first_pull(when, "%RETRY%g") == 7);
   }
 
-  TEST_CASE("an offset query that fails does not mean a new group: the queue waits") {
+  TEST_CASE(
+      "an offset query that fails does not mean a new group: the queue waits") {  // client §11 L1
     // Trap L1: starting at the end here would lose messages.
     for (const auto& failure :
          {Outcome::code(1, "AclException"), Outcome::fail(tenon::Errc::kTimeout)}) {
@@ -294,7 +296,7 @@ TEST_SUITE("sdk/consumer") {
     CHECK(f.cluster.offset("g", kQueue) == 1);
   }
 
-  TEST_CASE("both ways of retrying refused: the offset is held") {
+  TEST_CASE("both ways of retrying refused: the offset is held") {  // client §11 D14
     Fixture f;
     f.cluster.put(kQueue, "bad");
     f.cluster.put(kQueue, "good");
@@ -317,7 +319,7 @@ TEST_SUITE("sdk/consumer") {
     CHECK(f.cluster.offset("g", kQueue).value_or(0) == 0);
   }
 
-  TEST_CASE("pulling pauses while too much is cached") {
+  TEST_CASE("pulling pauses while too much is cached") {  // client §9.11
     Fixture f;
     f.options.cached_max_messages = 40;
     f.options.threads = 1;
@@ -343,7 +345,8 @@ TEST_SUITE("sdk/consumer") {
     CHECK(eventually([&] { return calls.load() == 200; }));
   }
 
-  TEST_CASE("an illegal offset is corrected: stored, nothing in work is committed, starts anew") {
+  TEST_CASE(
+      "an illegal offset is corrected: stored, nothing in work is committed, starts anew") {  // client §11 L10
     Fixture f;
     for (int i = 0; i < 10; ++i) {
       f.cluster.put(kQueue, "m" + std::to_string(i));
@@ -369,7 +372,8 @@ TEST_SUITE("sdk/consumer") {
     CHECK(f.cluster.offset("g", kQueue) == 10);
   }
 
-  TEST_CASE("a queue that went to another member: the result of the running call is ignored") {
+  TEST_CASE(
+      "a queue that went to another member: the result of the running call is ignored") {  // client §11 L11, D8
     Fixture f;
     f.cluster.put(kQueue, "x");
     std::atomic<bool> entered{false};
@@ -435,7 +439,8 @@ TEST_SUITE("sdk/consumer") {
     CHECK(owned().size() == 4);
   }
 
-  TEST_CASE("progress over messages that do not match, only when nothing is unfinished") {
+  TEST_CASE(
+      "progress over messages that do not match, only when nothing is unfinished") {  // client §11 L3
     Fixture f;
     std::atomic<int> answers{0};
     f.cluster.set_hook([&](const Request& r) -> std::optional<Outcome> {
@@ -478,7 +483,8 @@ TEST_SUITE("sdk/consumer") {
     CHECK(eventually([&] { return f.cluster.requests(RequestCode::kHeartBeat).size() > before; }));
   }
 
-  TEST_CASE("messages that a listener holds for too long are sent back at level 3") {
+  TEST_CASE(
+      "messages that a listener holds for too long are sent back at level 3") {  // client §9.11, §11 D9
     Fixture f;
     f.options.consume_timeout = 1000ms;
     f.options.threads = 2;

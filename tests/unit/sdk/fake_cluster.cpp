@@ -27,6 +27,11 @@ class FakeRpc final : public net::RpcClient {
     push({decode(address, encode, lane, true), {}});
   }
   void disconnect(std::string_view) override {}
+  void release_held(tenon::Errc code) {
+    const std::scoped_lock lock(mutex_);
+    released_.push_back(code);
+    changed_.notify_all();
+  }
   void stop() override {
     {
       const std::scoped_lock lock(mutex_);
@@ -92,7 +97,16 @@ class FakeRpc final : public net::RpcClient {
       Call call;
       {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [this] { return stopped_ || !queue_.empty(); });
+        changed_.wait(lock, [this] { return stopped_ || !queue_.empty() || !released_.empty(); });
+        if (!released_.empty() && !stopped_) {
+          const tenon::Errc code = released_.front();
+          released_.pop_front();
+          lock.unlock();
+          for (const Call& ended : std::exchange(held, {})) {
+            ended.done(tenon::Error{code, "released"});
+          }
+          continue;
+        }
         if (queue_.empty()) {
           break;
         }
@@ -126,6 +140,7 @@ class FakeRpc final : public net::RpcClient {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Call> queue_;
+  std::deque<tenon::Errc> released_;
   bool stopped_ = false;
   std::thread thread_;
 };
@@ -133,7 +148,7 @@ class FakeRpc final : public net::RpcClient {
 Queue queue_of(const Request& r, std::string_view topic, std::string_view id) {
   Queue q;
   q.topic = std::string(r.command.field(topic).value_or(""));
-  q.broker = r.address.substr(0, r.address.find(':'));
+  q.broker = r.address.substr(0, r.address.find_first_of(":-"));
   q.id = static_cast<int>(r.command.field_long(id).value_or(-1));
   return q;
 }
@@ -181,6 +196,26 @@ void FakeCluster::add_topic(const std::string& topic,
     route.brokers.push_back({"c", name, {{0, name + ":10911"}}});
   }
   routes_[topic] = std::move(route);
+}
+
+void FakeCluster::replace_master(const std::string& topic,
+                                 const std::string& broker,
+                                 const std::string& slave_address) {
+  const std::scoped_lock lock(mutex_);
+  for (proto::BrokerData& b : routes_[topic].brokers) {
+    if (b.broker_name == broker) {
+      b.addrs = {{1, slave_address}};
+    }
+  }
+}
+
+void FakeCluster::release_held(tenon::Errc code) {
+  std::function<void(tenon::Errc)> release;
+  {
+    const std::scoped_lock lock(mutex_);
+    release = release_;
+  }
+  release(code);
 }
 
 void FakeCluster::remove_topic(const std::string& topic) {
@@ -240,7 +275,12 @@ std::shared_ptr<detail::ClientCore> FakeCluster::client(const Clock* clock, Clie
   detail::CoreDeps deps;
   deps.clock = clock;
   deps.threads = clock == nullptr;
-  deps.make_rpc = [this](net::ConnectionHandler&) { return std::make_unique<FakeRpc>(*this); };
+  deps.make_rpc = [this](net::ConnectionHandler&) {
+    auto rpc = std::make_unique<FakeRpc>(*this);
+    const std::scoped_lock lock(mutex_);
+    release_ = [rpc = rpc.get()](tenon::Errc code) { rpc->release_held(code); };
+    return rpc;
+  };
   return detail::ClientCore::create(std::move(options), std::move(deps)).value();
 }
 

@@ -66,6 +66,13 @@ class FakeCluster {
                  const std::vector<std::string>& brokers,
                  std::int32_t queues,
                  std::int32_t perm = 6);
+  /// The broker's master is gone from the route, this slave is in it. Queues of "a-slave" are those
+  /// of "a".
+  void replace_master(const std::string& topic,
+                      const std::string& broker,
+                      const std::string& slave_address);
+  /// Ends what was not answered yet.
+  void release_held(tenon::Errc code);
   void remove_topic(const std::string& topic);
   /// Asked first for every request; nullopt: the default answer.
   void set_hook(Hook hook);
@@ -97,6 +104,7 @@ class FakeCluster {
   std::map<std::pair<std::string, Queue>, std::int64_t> offsets_;
   std::vector<std::string> members_;
   std::vector<Request> log_;
+  std::function<void(tenon::Errc)> release_;
 };
 
 }  // namespace tenon::sdk::test

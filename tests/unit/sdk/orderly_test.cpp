@@ -234,7 +234,7 @@ TEST_SUITE("sdk/orderly") {
     CHECK(body.queues.size() == 3);
   }
 
-  TEST_CASE("nothing is consumed when the lock is older than 30 s") {
+  TEST_CASE("nothing is consumed when the lock is older than 30 s") {  // client §11 D11
     tenon::ManualClock clock;
     Fixture f(1, &clock);
     std::atomic<bool> refuse{false};

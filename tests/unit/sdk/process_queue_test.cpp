@@ -41,7 +41,8 @@ std::vector<std::int64_t> run(std::int64_t from, std::int64_t to) {
 }  // namespace
 
 TEST_SUITE("sdk/process_queue") {
-  TEST_CASE("commit rule: the smallest unfinished offset, then one past the last") {
+  TEST_CASE(
+      "commit rule: the smallest unfinished offset, then one past the last") {  // client §11 L2
     ProcessQueue q;
     q.put(messages({5, 6, 7, 8}));
     CHECK(q.remove(messages({5, 7, 8})) == 6);

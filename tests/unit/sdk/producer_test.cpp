@@ -131,7 +131,7 @@ TEST_SUITE("sdk/producer") {
     CHECK(proto::find_property(f.cluster.stored({"T", "a", 0})[0].properties, "UNIQ_KEY") == r->id);
   }
 
-  TEST_CASE("10, 11 and 12 are receipts with a weaker status") {
+  TEST_CASE("10, 11 and 12 are receipts with a weaker status") {  // client §9.8, §11 D2
     const std::pair<int, SendStatus> cases[] = {{10, SendStatus::kFlushDiskTimeout},
                                                 {11, SendStatus::kSlaveNotAvailable},
                                                 {12, SendStatus::kFlushSlaveTimeout}};
@@ -152,7 +152,8 @@ TEST_SUITE("sdk/producer") {
     CHECK(f.sends().size() == 2);
   }
 
-  TEST_CASE("a refused code is tried again at another broker, with the same bytes") {
+  TEST_CASE(
+      "a refused code is tried again at another broker, with the same bytes") {  // client §11 L9
     for (const int code : {1, 14, 16, 17, 204, 205}) {
       CAPTURE(code);
       Fixture f({"a", "b"}, 4);
@@ -200,7 +201,8 @@ TEST_SUITE("sdk/producer") {
     CHECK(f.sends().size() == 3);
   }
 
-  TEST_CASE("asynchronous: a broker's error is not tried again, a lost connection is") {
+  TEST_CASE(
+      "asynchronous: a broker's error is not tried again, a lost connection is") {  // client §11 D10
     Fixture f({"a", "b"}, 4);
     f.script({Outcome::code(1, "x")});
     CHECK(f.send_async(to("T")).error().response == 1);
@@ -226,7 +228,7 @@ TEST_SUITE("sdk/producer") {
     CHECK(r.error().outcome_unknown);
   }
 
-  TEST_CASE("no attempt begins after the deadline") {
+  TEST_CASE("no attempt begins after the deadline") {  // client §9.5, §11 D1
     Fixture f;
     f.cluster.set_hook([&](const Request& r) -> std::optional<Outcome> {
       if (r.command.code != RequestCode::kSendMessageV2) {

@@ -4,6 +4,7 @@
 #include "tenon/sdk/credentials.h"
 #include "tenon/sdk/message.h"
 #include "tenon/sdk/result.h"
+#include "tenon/sdk/tls.h"
 
 #include <chrono>
 #include <cstddef>
@@ -45,10 +46,20 @@ struct ClientOptions {
   Credentials credentials{};             ///< empty: credentials_file; that too: the environment
   std::string credentials_file{};        ///< see Credentials::from_file()
   CredentialsSource credentials_from{};  ///< asked for every request, instead of the former two
+  TlsOptions tls{};
+  std::string selector{};   ///< of producers that name none: see ProducerOptions::selector
+  std::string allocator{};  ///< of consumers that name none: see PushConsumerOptions::allocator
   std::chrono::milliseconds route_refresh{30'000};
   std::chrono::milliseconds heartbeat{30'000};
   std::chrono::milliseconds api_timeout{3'000};      ///< of routes, heartbeats, group members
   std::chrono::milliseconds connect_timeout{3'000};  ///< of one connection attempt
+
+  /// Reads a file whose keys are the names above, times with `_ms`, the account in [credentials],
+  /// [tls], and [strategies] with selector and allocator. Thread: any.
+  /// @return kInvalidArgument with all that is wrong, one line each, with its position
+  static TENON_SDK_API Result<ClientOptions> from_toml(const std::string& path);
+  /// The same for a text.
+  static TENON_SDK_API Result<ClientOptions> from_toml_text(std::string_view text);
 };
 
 /// Handle of a running client. Producers and consumers keep what they need alive, so they may

@@ -5,6 +5,7 @@
 
 #include "tenon/base/result.h"
 #include "tenon/net/connection.h"
+#include "tenon/net/tls.h"
 
 #include <chrono>
 #include <cstdint>
@@ -35,6 +36,8 @@ using RpcEncoder = std::function<void(std::string& out, std::int32_t opaque)>;
 struct RpcClientOptions {
   std::chrono::milliseconds connect_timeout{3'000};
   std::size_t connections_per_address = 1;  ///< calls are spread by `lane`
+  std::shared_ptr<TlsClient> tls{};  ///< of all connections; null: plain. A refused certificate is
+                                     ///< like a refused connection
   ConnectionLimits limits{};
   std::size_t in_flight_max = 65'535;  ///< further calls fail with kBusy
 };
