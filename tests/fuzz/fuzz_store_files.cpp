@@ -1,9 +1,10 @@
-// Key index files, checkpoints, DLedger entries and queue units. The first byte chooses.
+// Key index files, checkpoints, DLedger entries, queue units and exported topics. The first byte chooses.
 #include "tenon/base/check.h"
 #include "tenon/store_format/checkpoint.h"
 #include "tenon/store_format/dledger.h"
 #include "tenon/store_format/index.h"
 #include "tenon/store_format/unit.h"
+#include "tenon/store_tool/exchange.h"
 
 #include <cstdint>
 #include <cstring>
@@ -67,6 +68,22 @@ void units(std::span<const std::uint8_t> in) {
   }
 }
 
+void exported(std::span<const std::uint8_t> in) {
+  auto reader = tenon::store_tool::ExportReader::open(in);
+  if (!reader) {
+    return;
+  }
+  std::size_t bytes = reader.value().header().size();
+  while (true) {
+    const auto record = reader.value().next();
+    if (!record || record.value().empty()) {
+      return;
+    }
+    bytes += record.value().size();
+    TENON_CHECK(bytes < in.size(), "beyond the end");
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -74,7 +91,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const std::span<const std::uint8_t> rest(data + 1, size - 1);
-  switch (data[0] % 4) {
+  switch (data[0] % 5) {
     case 0:
       index(rest);
       break;
@@ -84,8 +101,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     case 2:
       dledger(rest);
       break;
-    default:
+    case 3:
       units(rest);
+      break;
+    default:
+      exported(rest);
       break;
   }
   return 0;

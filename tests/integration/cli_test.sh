@@ -166,7 +166,7 @@ expect 1 "${namesrv##*:}" "$bin/tenon-namesrv" --host 127.0.0.1 --port "${namesr
 
 echo "== into the store"
 expect 1 'in use by a broker.*--snapshot' "$bin/tenon" store check "$work/store"
-expect 0 'all is well|0 errors' "$bin/tenon" store check "$work/store" --snapshot
+expect 0 'all is well|0 errors,' "$bin/tenon" store check "$work/store" --snapshot
 
 echo "== restart on the same store"
 stop "$dev"
@@ -189,7 +189,28 @@ expect 1 'no store' "$bin/tenon" store stat "$work"
 cp -r "$work/store" "$work/damaged"
 printf '\377' | dd of="$work/damaged/commitlog/00000000000000000000" bs=1 seek=95 conv=notrunc 2>/dev/null
 expect 1 'record-crc|log-damage' "$bin/tenon" store check "$work/damaged"
+expect 2 'either --dry-run or --apply' "$bin/tenon" store repair "$work/damaged"
+rm -r "$work/damaged/consumequeue/Orders/0"
+expect 0 'queue Orders/0 would be made anew' "$bin/tenon" store repair "$work/damaged" --dry-run
+[ ! -e "$work/damaged/consumequeue/Orders/0" ] || fail "a dry run made a queue"
 rm -r "$work/damaged"
+cp -r "$work/store" "$work/damaged"
+rm -r "$work/damaged/consumequeue/Orders/0"
+json store repair "$work/damaged" --apply
+[ "$(value topic)" = Orders ] || fail "store repair: $json"
+expect 0 'all is well' "$bin/tenon" store check "$work/damaged"
+expect 0 'nothing to do' "$bin/tenon" store repair "$work/damaged" --apply
+rm -r "$work/damaged"
+expect 0 'exported 6 messages' "$bin/tenon" store export "$work/store" --topic Orders --to "$work/orders.export"
+expect 1 'exists already' "$bin/tenon" store export "$work/store" --topic Orders --to "$work/orders.export"
+expect 0 'imported 6 messages' "$bin/tenon" store import "$work/imported" --from "$work/orders.export"
+expect 1 '--append' "$bin/tenon" store import "$work/imported" --from "$work/orders.export"
+json store import "$work/imported" --from "$work/orders.export" --append
+[ "$(value messages)" = 6 ] || fail "store import: $json"
+expect 0 'all is well' "$bin/tenon" store check "$work/imported"
+expect 0 'Orders +[0-9]+ +12' "$bin/tenon" store stat "$work/imported"
+expect 1 'no DLedger' "$bin/tenon" store import-dledger "$work/imported" --to "$work/plain"
+rm -r "$work/imported"
 "$bin/tenon" dev --store "$work/store" --namesrv-port 0 --broker-port 0 >"$work/dev2.out" 2>"$work/dev2.err" &
 dev=$!
 pids+=("$dev")

@@ -202,8 +202,8 @@ Result<> refuse_dledger(const std::string& root, const Layout& layout) {
     TENON_TRY(const std::vector<Entry> data, list_files((it->path() / "data").string()));
     if (!data.empty()) {
       return Error{Errc::kIncompatible,
-                   fmt::format("{} holds the log of a DLedger broker, which this plug-in cannot "
-                               "read; point the store root to another folder",
+                   fmt::format("{} holds the log of a DLedger broker; tenon store import-dledger "
+                               "makes a folder of it that can be served",
                                it->path().string())};
     }
   }

@@ -225,7 +225,8 @@ Result<> Folder::list_log(const OpenOptions& options) {
   for (const fs::directory_entry& e : entries) {
     if (e.path().filename().string().starts_with("dledger-")) {
       return Error{Errc::kIncompatible,
-                   fmt::format("{} holds the log of a DLedger broker, which is another format",
+                   fmt::format("{} holds the log of a DLedger broker; tenon store import-dledger "
+                               "makes a plain store of it",
                                e.path().string())};
     }
   }

@@ -66,6 +66,13 @@ Result<Inspection> Inspector::run() {
     if (finding.file.starts_with("index/") && finding.severity == Severity::kError) {
       result_.index_wrong = true;
     }
+    for (const QueueFiles& queue : folder_.queues()) {
+      const std::string below = fmt::format("/{}/{}/", queue.topic, queue.id);
+      if (finding.file.starts_with("consumequeue" + below) ||
+          finding.file.starts_with("consumequeue_ext" + below)) {
+        result_.queues[QueueKey(queue.topic, queue.id)].wrong = true;
+      }
+    }
   }
   TENON_TRY(walk_log());
   finish_index();

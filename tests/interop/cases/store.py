@@ -3,6 +3,7 @@ import base64
 import hashlib
 import json
 import os
+import subprocess
 import tarfile
 
 from lib import cluster as clusters
@@ -201,3 +202,78 @@ def java_4_killed(ctx):
 def java_5(ctx):
     """Java 5.3.3 on a copy of the folder after a clean stop, and back."""
     java_serves(ctx, "5.3.3", killed=False)
+
+
+def unpack(name, folder):
+    with open(os.path.join(DATA, name, "expected.json"), encoding="utf-8") as f:
+        expected = json.load(f)
+    with tarfile.open(os.path.join(DATA, name, "store.tar.gz")) as t:
+        t.extractall(folder)
+    return expected, os.path.join(folder, "store")
+
+
+def tool(*argv, code=0):
+    """`tenon store …`; its output."""
+    done = subprocess.run([os.path.join(clusters.BIN, "tenon"), "store", *argv], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, (argv, done.returncode, done.stdout[-1500:], done.stderr[-1500:])
+    return done.stdout
+
+
+def java_on(ctx, folder, expected):
+    sizes = [f"{k}={v}" for k, v in expected["brokerSettings"].items() if k.startswith(("mappedFileSize", "maxHash", "maxIndex", "fileReserved", "diskMax"))]
+    return ctx.keep(clusters.Java(folder, version="4.9.7", settings=sizes).start())
+
+
+def check_moved(c, expected):
+    """Messages whose positions in the log are others now. Complaints."""
+    bad = []
+    for q in expected["queues"]:
+        where = (q["topic"], q["queueId"])
+        wanted = [m for m in expected["messages"] if (m["topic"], m["queueId"]) == where]
+        found = c.read_queue(*where)
+        if [r.offset for r in found] != [m["queueOffset"] for m in wanted] or [len(r.raw) for r in found] != [m["storeSize"] for m in wanted]:
+            bad.append(f"{where}: {len(found)} found, {len(wanted)} wanted")
+        for m in wanted[:2]:
+            code, by_key = c.query(m["topic"], m["properties"]["UNIQ_KEY"])
+            if code != 0 or by_key[0].offset != m["queueOffset"]:
+                bad.append(f"query of {m['properties']['UNIQ_KEY']} answers {code}")
+    return bad
+
+
+@case("java-4.9.7-opens-what-tenon-store-made", needs=("java",))
+def java_opens_tool(ctx):
+    """A repaired store with imported topics, and a store made of a DLedger log."""
+    folder = ctx.temp("repaired")
+    expected, store = unpack("basic-killed", folder)
+    os.remove(os.path.join(store, "consumequeue", "TopicB", "1", "0" * 20))
+    with open(os.path.join(store, "consumequeue", "TopicA", "0", "0" * 20), "r+b") as f:
+        f.seek(47)
+        f.write(b"\x55\x55")
+    with open(os.path.join(store, "index", sorted(os.listdir(os.path.join(store, "index")))[-1]), "r+b") as f:
+        f.seek(40 + 4 * 200 + 20 * 30)
+        f.write(b"\x11\x22\x33\x44")
+    tool("check", store, code=1)
+    tool("repair", store, "--dry-run")
+    assert "TopicB/1" in tool("repair", store, "--apply")
+    dledger, source = unpack("dledger", ctx.temp("dledger"))
+    plain = ctx.temp("plain")
+    tool("import-dledger", source, "--to", os.path.join(plain, "store"))
+    exported = os.path.join(plain, "TopicD.export")
+    tool("export", os.path.join(plain, "store"), "--topic", "TopicD", "--to", exported)
+    tool("import", store, "--from", exported)
+    for root in (store, os.path.join(plain, "store")):
+        assert "all is well" in tool("check", root)
+    java = java_on(ctx, folder, expected)
+    wait_routed(java, "TopicD")
+    with remoting.Client(java.broker) as c:
+        ctx.sub("repaired", check_golden(c, expected))
+        ctx.sub("imported", check_moved(c, dledger))
+    java.stop()
+    assert "all is well" in tool("check", store)
+    java = java_on(ctx, plain, dledger)
+    wait_routed(java, "TopicD")
+    with remoting.Client(java.broker) as c:
+        ctx.sub("dledger", check_moved(c, dledger))
+        last = dledger["queues"][0]
+        a = c.send(last["topic"], b"goes on", last["queueId"])
+        assert a.code == 0 and int(a.ext["queueOffset"]) == last["maxOffset"], (a.code, a.remark, a.ext)

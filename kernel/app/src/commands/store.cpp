@@ -67,9 +67,12 @@ void summary_text(const store_tool::Inspection& r) {
                            r.cut->bytes,
                            r.cut->records));
   }
-  print_line(r.errors + r.warnings == 0
-                 ? std::string("all is well")
-                 : fmt::format("{} errors, {} warnings", r.errors, r.warnings));
+  print_line(r.errors + r.warnings == 0 ? std::string("all is well")
+                                        : fmt::format("{} error{}, {} warning{}",
+                                                      r.errors,
+                                                      r.errors == 1 ? "" : "s",
+                                                      r.warnings,
+                                                      r.warnings == 1 ? "" : "s"));
 }
 
 struct CheckOptions : StoreOptions {
@@ -188,15 +191,18 @@ void add_store_options(CLI::App& command, StoreOptions& options, bool may_snapsh
       ->capture_default_str();
 }
 
+std::string root_of(std::string path) {
+  while (path.size() > 1 && path.back() == '/') {
+    path.pop_back();
+  }
+  return path;
+}
+
 Result<std::unique_ptr<store_tool::Folder>> open_store(const StoreOptions& options) {
   store_tool::OpenOptions o;
   o.snapshot = options.snapshot;
   o.index_shape = {options.index_slots, options.index_items};
-  std::string root = options.root;
-  while (root.size() > 1 && root.back() == '/') {
-    root.pop_back();
-  }
-  return store_tool::Folder::open(root, o);
+  return store_tool::Folder::open(root_of(options.root), o);
 }
 
 store_tool::ProgressSink progress_of(const Context& context, Progress& bar) {
@@ -286,11 +292,13 @@ void add_store_stat(CLI::App& store, Context& context) {
 
 void add_store(CLI::App& app, Context& context) {
   CLI::App* store =
-      app.add_subcommand("store", "Look into store folders: check and show what lies in them");
+      app.add_subcommand("store", "Look into store folders, repair them, move topics between them");
   store->require_subcommand(1);
   add_store_check(*store, context);
   add_store_stat(*store, context);
   add_store_dump(*store, context);
+  add_store_repair(*store, context);
+  add_store_exchange(*store, context);
 }
 
 }  // namespace tenon::app

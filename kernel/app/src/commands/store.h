@@ -27,6 +27,8 @@ struct StoreOptions {
 /// Adds ROOT and the options of opening it.
 void add_store_options(CLI::App& command, StoreOptions& options, bool may_snapshot);
 
+/// Without slashes at the end.
+std::string root_of(std::string path);
 Result<std::unique_ptr<store_tool::Folder>> open_store(const StoreOptions& options);
 /// Draws progress in MiB; stops on Ctrl-C.
 store_tool::ProgressSink progress_of(const Context& context, Progress& bar);
@@ -45,5 +47,7 @@ std::string finding_json(const store_tool::Finding& finding);
 void add_store_check(CLI::App& store, Context& context);
 void add_store_stat(CLI::App& store, Context& context);
 void add_store_dump(CLI::App& store, Context& context);
+void add_store_repair(CLI::App& store, Context& context);
+void add_store_exchange(CLI::App& store, Context& context);
 
 }  // namespace tenon::app
