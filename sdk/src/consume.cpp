@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::chrono::milliseconds kSendBackTimeout{5'000};
 constexpr std::chrono::milliseconds kLocalRetryDelay{5'000};
+constexpr std::chrono::milliseconds kRetryTopicDelay{1'000};
+constexpr int kRetryTopicLooks = 5;
 constexpr int kExpiredLevel = 3;
 constexpr int kExpiredPerRun = 16;
 
@@ -98,6 +100,7 @@ bool ConsumerCore::send_back(const MessageView& message, int delay_level) {
     c.set("bname", message.broker());
     auto r = client_.calls().ask_ok(address, std::move(c), kSendBackTimeout);
     if (r) {
+      look_for_retry_topic();
       return true;
     }
     log_warn("sdk",
@@ -106,6 +109,34 @@ bool ConsumerCore::send_back(const MessageView& message, int delay_level) {
              r.error().text());
   }
   return send_to_retry_topic(message);
+}
+
+/// The retry topic of a new group is made by its first heartbeat, after its first member looked for
+/// the route, and the next look may be half a minute away. A route that is found wakes the rebalance.
+void ConsumerCore::look_for_retry_topic() {
+  if (client_.routes().cached("%RETRY%" + options_.group) == nullptr &&
+      !looking_for_retry_topic_.exchange(true)) {
+    look_again(kRetryTopicLooks);
+  }
+}
+
+void ConsumerCore::look_again(int looks) {
+  client_.routes().fetch("%RETRY%" + options_.group,
+                         [weak = weak_from_this(), looks](const Result<TopicInfoPtr>& r) {
+                           const auto self = weak.lock();
+                           if (!self) {
+                             return;
+                           }
+                           if (r || looks <= 1) {
+                             self->looking_for_retry_topic_ = false;
+                             return;
+                           }
+                           self->client_.timers().add(kRetryTopicDelay, [weak, looks] {
+                             if (const auto consumer = weak.lock()) {
+                               consumer->look_again(looks - 1);
+                             }
+                           });
+                         });
 }
 
 /// A new message with the same body and id to %RETRY%<group>, on any broker.

@@ -172,6 +172,8 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   void consume(const QueueStatePtr& state, std::span<const MessageView> batch);
   Ack call_listener(std::span<const MessageView> batch) noexcept;
   bool send_back(const MessageView& message, int delay_level);
+  void look_for_retry_topic();
+  void look_again(int looks);
   bool send_to_retry_topic(const MessageView& message);
   void clean_expired();
 
@@ -194,6 +196,7 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   std::atomic<bool> paused_{false};
   std::atomic<bool> closing_{false};
   std::atomic<bool> stopped_{false};
+  std::atomic<bool> looking_for_retry_topic_{false};
   ConsumeCounters counters_;
 };
 

@@ -27,7 +27,7 @@ struct BrokerOptions {
   std::string cluster = "DefaultCluster";
   std::vector<Topic> topics{};  ///< exist when start() returns
   /// Consumer groups whose retry topic exists from the start. That of another group is made when its
-  /// first member comes, who sees it with its next look at the routes (ClientOptions::route_refresh).
+  /// first member comes, who looks for it after its first failure.
   std::vector<std::string> groups{};
   bool create_topics = true;  ///< sending to an unknown topic creates it
   /// The store is in files of a temporary folder, so that messages survive stop() and restart().
