@@ -168,7 +168,7 @@ TEST_SUITE("broker/retention") {
     CHECK(young.kept_for_a_round());
   }
 
-  // store §26: > 75 %: expired files deleted at any hour; > 85 %: the oldest regardless of age.
+  // store §26.26: > 75 %: expired files deleted at any hour; > 85 %: the oldest regardless of age.
   TEST_CASE("the levels of disk use reach the storage") {
     Aged expired(12, 100);
     g_used_pct = 75;
@@ -211,7 +211,7 @@ TEST_SUITE("broker/retention") {
     }
   }
 
-  // store §26: disk > 90 %: puts get code 14, CQ dispatch continues.
+  // store §26.26: disk > 90 %: puts get code 14, CQ dispatch continues.
   TEST_CASE("a disk above the limit: messages are refused with Java's answer until there is room") {
     Aged aged(12, 1);
     g_used_pct = 90;

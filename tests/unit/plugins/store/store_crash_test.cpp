@@ -1,7 +1,7 @@
 // A store that dies again and again, by SIGKILL or by a power cut, at points of append, roll, flush,
 // dispatch, retention, truncation and recovery that nobody chose. After each death everything is
 // compared: what was acknowledged is there, queues have no holes, the index answers, what was cut or
-// deleted stays away (store §26: kill -9 then restart; SYNC_FLUSH; after CL file deletion).
+// deleted stays away.
 //
 // TENON_SEED=<n> repeats a run, TENON_ROUNDS=<n> makes it longer.
 #include "../../../../plugins/store_file/src/io.h"
@@ -307,6 +307,7 @@ pid_t start_victim(const TempFolder& root, Shared& shared, unsigned seed, int di
 }  // namespace
 
 TEST_SUITE("store_file/crash") {
+  // store §26.14: kill -9 then restart; §26.27 over a kill
   TEST_CASE(
       "killed at any point: what was acknowledged is there, and nothing that went comes back") {
     const int rounds = env_number("TENON_ROUNDS", 40);
@@ -348,6 +349,7 @@ TEST_SUITE("store_file/crash") {
     ::munmap(memory, sizeof(Shared));
   }
 
+  // store §26.28: what a flush confirmed
   TEST_CASE("a power cut drops unsynced pages: what was durable stays, the rest is a prefix") {
     const int rounds = env_number("TENON_ROUNDS", 40) / 4;
     std::mt19937 random(seed_of_run());

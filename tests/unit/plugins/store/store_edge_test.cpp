@@ -265,6 +265,7 @@ TEST_SUITE("store_file/format") {
     CHECK(s.store->entries(m.topic, 1, 0).at(0).tags_code == 1'700'000'005'000);
   }
 
+  // store §26.13
   TEST_CASE("a clean stop leaves no abort marker and no file ahead of the log") {
     Small s;
     CHECK(fs::exists(s.folder() / "abort"));

@@ -169,6 +169,7 @@ TEST_SUITE("store_file/faults") {
     CHECK(store.bounds("TopicTest", 0).max == 1);
   }
 
+  // store §26.28
   TEST_CASE("waiting senders share a flush") {
     const FaultyDisk disk;
     TempFolder root;
@@ -207,6 +208,7 @@ TEST_SUITE("store_file/faults") {
     CHECK(g_msync_calls - before < kThreads * kEach);
   }
 
+  // store §26.29
   TEST_CASE("a folder in use is refused, in this process and in another") {
     TempFolder root;
     FakeHost host(root.path());
@@ -323,6 +325,7 @@ TEST_SUITE("store_file/faults") {
     CHECK(code == 0);
   }
 
+  // store §26.14
   TEST_CASE("killed twenty times under load: what was acknowledged is there, once, in order") {
     constexpr int kQueues = 4;
     struct Shared {

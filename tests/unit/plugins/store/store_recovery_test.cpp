@@ -191,7 +191,7 @@ TEST_SUITE("store_file/recovery") {
     life.check_for_good(up_to(kCount - 6));  // Trap: the stale records have the right length
   }
 
-  // store §26: one flipped body bit in the last record: cut exactly there; put reuses the offset;
+  // store §26.15: one flipped body bit in the last record: cut exactly there; put reuses the offset;
   // after a further restart no stale record or unit reappears.
   TEST_CASE("flipped bit in a body: cut exactly there, the offset is used again") {
     for (const int at : {kCount - 1, kCount - 3, kCount - 10}) {
@@ -363,7 +363,7 @@ TEST_SUITE("store_file/recovery") {
     life.check_for_good(up_to(39));
   }
 
-  // store §26: CL cut at its front + CQ folder removed -> rebuilt CQ has pre-blank units, min = first
+  // store §26.10: CL cut at its front + CQ folder removed -> rebuilt CQ has pre-blank units, min = first
   // stored queue offset, max unchanged, next put continues.
   TEST_CASE("the log is cut at its front, with and without queues") {
     for (const bool queues : {true, false}) {
@@ -388,7 +388,7 @@ TEST_SUITE("store_file/recovery") {
     }
   }
 
-  // store §26: CL folder emptied: CQs destroyed, offsets restart at 0.
+  // store §26.16: CL folder emptied: CQs destroyed, offsets restart at 0.
   TEST_CASE("the log is gone: queues start at 0") {
     Crashed life;
     fs::remove_all(life.path("commitlog"));

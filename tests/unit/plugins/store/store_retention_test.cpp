@@ -146,7 +146,7 @@ TEST_SUITE("store_file/retention") {
     CHECK(f.clean(TENON_RETENTION_MANUAL).files == 5);
   }
 
-  // store §26: > 75 %: expired files deleted at any hour; > 85 %: the oldest regardless of age;
+  // store §26.26: > 75 %: expired files deleted at any hour; > 85 %: the oldest regardless of age;
   // > 90 %: puts are refused, dispatch continues. All strict.
   TEST_CASE("the three levels of disk use, each from just above its limit on") {
     const ProbedDisk disk;
@@ -213,7 +213,7 @@ TEST_SUITE("store_file/retention") {
     CHECK(f.host.log_text().find("disk has room") != std::string::npos);
   }
 
-  // store §26: CQ min offset moves, fully expired CQ files except the last vanish, index files below
+  // store §26.27: CQ min offset moves, fully expired CQ files except the last vanish, index files below
   // min vanish except the last.
   TEST_CASE("consume queues and key index follow the log") {
     const ProbedDisk disk;
