@@ -39,7 +39,7 @@ int fake_statvfs(const char*, struct statvfs* out) {
   return 0;
 }
 
-/// The disk of the test, not of the machine. Before the broker.
+/// The disk of the test, not of the machine. One at a time, around the broker.
 struct FakeDisk {
   FakeDisk() {
     g_used_pct = 10;
@@ -159,10 +159,12 @@ TEST_SUITE("broker/retention") {
   }
 
   TEST_CASE("an operator deletes expired files at any hour, and only those") {
-    Aged aged(12, 100);
-    CHECK(aged.kept_for_a_round());
-    CHECK(aged.call(proto::RequestCode::kDeleteExpiredCommitlog).code == 0);
-    CHECK(aged.all_deleted_soon());
+    {
+      Aged aged(12, 100);
+      CHECK(aged.kept_for_a_round());
+      CHECK(aged.call(proto::RequestCode::kDeleteExpiredCommitlog).code == 0);
+      CHECK(aged.all_deleted_soon());
+    }
     Aged young(12, 71);
     CHECK(young.call(proto::RequestCode::kDeleteExpiredCommitlog).code == 0);
     CHECK(young.kept_for_a_round());
@@ -170,11 +172,13 @@ TEST_SUITE("broker/retention") {
 
   // store §26.26: > 75 %: expired files deleted at any hour; > 85 %: the oldest regardless of age.
   TEST_CASE("the levels of disk use reach the storage") {
-    Aged expired(12, 100);
-    g_used_pct = 75;
-    CHECK(expired.kept_for_a_round());
-    g_used_pct = 76;
-    CHECK(expired.all_deleted_soon());
+    {
+      Aged expired(12, 100);
+      g_used_pct = 75;
+      CHECK(expired.kept_for_a_round());
+      g_used_pct = 76;
+      CHECK(expired.all_deleted_soon());
+    }
     Aged young(12, 1);
     CHECK(young.kept_for_a_round());
     g_used_pct = 86;
