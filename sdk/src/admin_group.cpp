@@ -14,7 +14,7 @@ namespace {
 
 using detail::ClientCore;
 
-constexpr std::chrono::milliseconds kTimeout{5'000};
+constexpr std::chrono::milliseconds kAnswerTimeout{5'000};
 constexpr std::chrono::milliseconds kRelayTimeout{12'000};  ///< the broker waits 10 s for a member
 
 GroupSettings settings_of(const proto::SubscriptionGroupConfig& g) {
@@ -138,7 +138,7 @@ Result<void> reset_offline(Admin& admin,
   proto::Command c = make_request(proto::RequestCode::kUpdateConsumerOffset);
   c.set("consumerGroup", group).set("topic", queue.topic);
   c.set("queueId", static_cast<std::int64_t>(queue.id)).set("commitOffset", *offset);
-  if (auto r = client.calls().ask_ok(address, std::move(c), kTimeout); !r) {
+  if (auto r = client.calls().ask_ok(address, std::move(c), kAnswerTimeout); !r) {
     return std::move(r).error();
   }
   out[queue] = *offset;
@@ -155,7 +155,7 @@ Result<std::vector<GroupSettings>> Admin::groups(std::string_view cluster) {
   std::map<std::string, GroupSettings> found;
   for (const std::string& address : *masters) {
     auto answer = client_->calls().ask_ok(
-        address, make_request(proto::RequestCode::kGetAllSubscriptiongroupConfig), kTimeout);
+        address, make_request(proto::RequestCode::kGetAllSubscriptiongroupConfig), kAnswerTimeout);
     if (!answer) {
       return std::move(answer).error();
     }
@@ -192,7 +192,7 @@ Result<void> Admin::set_group(std::string_view cluster, const GroupSettings& set
   proto::Command c = make_request(proto::RequestCode::kUpdateAndCreateSubscriptiongroup);
   c.body = proto::encode(g);
   for (const std::string& address : *masters) {
-    if (auto r = client_->calls().ask_ok(address, c, kTimeout); !r) {
+    if (auto r = client_->calls().ask_ok(address, c, kAnswerTimeout); !r) {
       return std::move(r).error();
     }
   }
@@ -212,7 +212,7 @@ Result<void> Admin::delete_group(std::string_view cluster,
   c.set("removeOffset", with_offsets ? "true" : "false");
   c.set("cleanOffset", with_offsets ? "true" : "false");
   for (const std::string& address : *masters) {
-    if (auto r = client_->calls().ask_ok(address, c, kTimeout); !r) {
+    if (auto r = client_->calls().ask_ok(address, c, kAnswerTimeout); !r) {
       return std::move(r).error();
     }
   }
@@ -231,7 +231,7 @@ Result<GroupInfo> Admin::group(std::string_view group) {
     const std::string& address = broker.addrs.begin()->second;
     proto::Command c = make_request(proto::RequestCode::kGetConsumerConnectionList);
     c.set("consumerGroup", group).set("withSubscriptions", "true");
-    auto answer = client_->calls().ask(address, std::move(c), kTimeout);
+    auto answer = client_->calls().ask(address, std::move(c), kAnswerTimeout);
     if (!answer) {
       return std::move(answer).error();
     }
@@ -272,7 +272,7 @@ Result<std::map<Queue, std::int64_t>> Admin::reset_offset(
     // send Java's members a form that they cannot read (broker §11.1).
     c.language = proto::Language::kJava;
     c.set("topic", topic).set("group", group).set("timestamp", time_ms).set("isForce", "true");
-    auto answer = client_->calls().ask(address, std::move(c), kTimeout);
+    auto answer = client_->calls().ask(address, std::move(c), kAnswerTimeout);
     if (!answer) {
       return std::move(answer).error();
     }

@@ -11,9 +11,6 @@ namespace {
 /// An object inside a key inside a key would grow exponentially by its escapes; nobody writes it.
 constexpr int kKeyNestingMax = 1;
 
-bool is_digit(char c) noexcept {
-  return c >= '0' && c <= '9';
-}
 bool is_name_char(char c) noexcept {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_' || c == '$' ||
          (static_cast<unsigned char>(c) & 0x80) != 0;

@@ -7,10 +7,6 @@ namespace {
 
 constexpr int kDepthMax = 64;
 
-bool is_digit(char c) noexcept {
-  return c >= '0' && c <= '9';
-}
-
 /// Four hexadecimal digits at p, or -1.
 std::int32_t hex4(const char* p) noexcept {
   std::int32_t value = 0;

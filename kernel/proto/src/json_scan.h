@@ -11,6 +11,10 @@
 
 namespace tenon::proto::detail {
 
+inline bool is_digit(char c) noexcept {
+  return c >= '0' && c <= '9';
+}
+
 /// First '"' or '\\' in [p, end), or end.
 inline char* find_quote_or_backslash(char* p, char* end) noexcept {
 #ifdef __SSE2__

@@ -1,6 +1,7 @@
 #include "delay/delay_service.h"
 
 #include "append/put.h"
+#include "txn/half.h"
 
 #include "tenon/base/log.h"
 #include "tenon/base/worker_pool.h"
@@ -19,7 +20,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kHalfTopic = "RMQ_SYS_TRANS_HALF_TOPIC";
 constexpr std::size_t kReadAhead = 64;
 constexpr std::int64_t kScanPeriodMs = 100;
 constexpr auto kIdlePeriod = 1000ms;  ///< nothing waits: an arrival wakes earlier

@@ -21,7 +21,7 @@ using namespace tenon::broker::test;
 
 namespace {
 
-constexpr std::int64_t kStart = 1'700'000'000'000;
+constexpr std::int64_t kWheelStart = 1'700'000'000'000;
 
 std::vector<std::int64_t> pop_all(TimerWheel& wheel, std::int64_t now) {
   std::vector<std::int64_t> all;
@@ -39,9 +39,9 @@ TEST_SUITE("broker/timer_wheel") {
     const std::uint32_t seed = 20'240'817;
     CAPTURE(seed);
     std::mt19937 random(seed);
-    TimerWheel wheel(kStart);
+    TimerWheel wheel(kWheelStart);
     std::multimap<std::int64_t, std::int64_t> expected;
-    std::int64_t now = kStart;
+    std::int64_t now = kWheelStart;
     std::int64_t offset = 0;
     std::vector<std::int64_t> slot;
     for (int step = 0; step < 3'000; ++step) {
@@ -77,36 +77,36 @@ TEST_SUITE("broker/timer_wheel") {
   TEST_CASE("a clock that goes back keeps every time") {
     for (const std::int64_t back : {1, 500, 70'000, 3'600'000}) {
       CAPTURE(back);
-      TimerWheel wheel(kStart);
-      wheel.add(kStart + 100, 1);
-      wheel.add(kStart + 100'000, 2);
-      wheel.add(kStart + 200, 3);
-      CHECK(pop_all(wheel, kStart + 150) == std::vector<std::int64_t>{1});
-      const std::int64_t now = kStart + 150 - back;
+      TimerWheel wheel(kWheelStart);
+      wheel.add(kWheelStart + 100, 1);
+      wheel.add(kWheelStart + 100'000, 2);
+      wheel.add(kWheelStart + 200, 3);
+      CHECK(pop_all(wheel, kWheelStart + 150) == std::vector<std::int64_t>{1});
+      const std::int64_t now = kWheelStart + 150 - back;
       wheel.rewind(now);
       wheel.add(now + 10, 4);
       CHECK(wheel.next_ms() <= now + 10);
       CHECK(pop_all(wheel, now + 9).empty());
       CHECK(pop_all(wheel, now + 10) == std::vector<std::int64_t>{4});
-      CHECK(pop_all(wheel, kStart + 199).empty());
-      CHECK(pop_all(wheel, kStart + 100'000) == std::vector<std::int64_t>{3, 2});
+      CHECK(pop_all(wheel, kWheelStart + 199).empty());
+      CHECK(pop_all(wheel, kWheelStart + 100'000) == std::vector<std::int64_t>{3, 2});
     }
   }
 
   TEST_CASE("a million entries cost less than 16 bytes each") {
-    TimerWheel wheel(kStart);
+    TimerWheel wheel(kWheelStart);
     for (std::int64_t i = 0; i < 1'000'000; ++i) {
-      wheel.add(kStart + i * 3456, (std::int64_t{1} << 40) + i);
+      wheel.add(kWheelStart + i * 3456, (std::int64_t{1} << 40) + i);
     }
     CHECK(wheel.size() == 1'000'000);
     CHECK(wheel.memory_bytes() <= 13'000'000);
     // What was taken is used again.
-    CHECK(pop_all(wheel, kStart + 1'000'000).size() == 290);
+    CHECK(pop_all(wheel, kWheelStart + 1'000'000).size() == 290);
     for (std::int64_t i = 0; i < 290; ++i) {
-      wheel.add(kStart + 2'000'000, i);
+      wheel.add(kWheelStart + 2'000'000, i);
     }
     CHECK(wheel.memory_bytes() <= 13'000'000);
-    CHECK(pop_all(wheel, kStart + 4'000'000'000).size() == 1'000'000);
+    CHECK(pop_all(wheel, kWheelStart + 4'000'000'000).size() == 1'000'000);
     CHECK(wheel.memory_bytes() <= 600'000);
   }
 }
@@ -114,12 +114,13 @@ TEST_SUITE("broker/timer_wheel") {
 TEST_SUITE("broker/timer_rules") {
   TEST_CASE("the wishes of a client, the first of which counts (spec store §19)") {
     constexpr std::int64_t kMax = 1'000'000;
-    const auto decide = [&](TimerWish wish) { return decide_timer(wish, kStart, kMax); };
-    CHECK(decide({.delay_sec = "10", .delay_ms = "5", .deliver_ms = "7"}).out_ms == kStart + 9'999);
+    const auto decide = [&](TimerWish wish) { return decide_timer(wish, kWheelStart, kMax); };
+    CHECK(decide({.delay_sec = "10", .delay_ms = "5", .deliver_ms = "7"}).out_ms ==
+          kWheelStart + 9'999);
     // A whole second would be a 5.x broker's: one millisecond later.
-    CHECK(decide({.delay_ms = "2001"}).out_ms == kStart + 2'001);
-    CHECK(decide({.delay_ms = "1500"}).out_ms == kStart + 1'499);
-    CHECK(decide({.deliver_ms = "1700000000777"}).out_ms == kStart + 776);
+    CHECK(decide({.delay_ms = "2001"}).out_ms == kWheelStart + 2'001);
+    CHECK(decide({.delay_ms = "1500"}).out_ms == kWheelStart + 1'499);
+    CHECK(decide({.deliver_ms = "1700000000777"}).out_ms == kWheelStart + 776);
     CHECK(decide({.deliver_ms = "1700000000000"}).fate == TimerFate::kNow);
     CHECK(decide({.delay_ms = "-5"}).fate == TimerFate::kNow);
     CHECK(decide({.delay_ms = "1000000"}).fate == TimerFate::kLater);
@@ -143,20 +144,20 @@ TEST_SUITE("broker/timer_rules") {
                   sep +
                   "TIMER_DELIVER_MS\x01"
                   "1700000005265",
-              kStart) == kStart + 5'265);
+              kWheelStart) == kWheelStart + 5'265);
     CHECK(due("TIMER_DELAY_MS\x01"
               "2500" +
                   sep +
                   "TIMER_OUT_MS\x01"
                   "1700000005000",
-              kStart + 2'790) == kStart + 5'290);
+              kWheelStart + 2'790) == kWheelStart + 5'290);
     // An exact multiple is moved one step earlier.
     CHECK(due("TIMER_OUT_MS\x01"
               "1700000005000" +
                   sep +
                   "TIMER_DELIVER_MS\x01"
                   "1700000006000",
-              kStart) == kStart + 6'000);
+              kWheelStart) == kWheelStart + 6'000);
     // Rolled: the store time says nothing any more; late rather than early.
     CHECK(due("TIMER_DELAY_SEC\x01"
               "400000" +
@@ -166,24 +167,24 @@ TEST_SUITE("broker/timer_rules") {
                   sep +
                   "TIMER_ROLL_TIMES\x01"
                   "2",
-              kStart + 345'600'000) == kStart + 400'001'000);
+              kWheelStart + 345'600'000) == kWheelStart + 400'001'000);
     // Ours.
     CHECK(due("TIMER_DELAY_MS\x01"
               "1500" +
                   sep +
                   "TIMER_OUT_MS\x01"
                   "1700000001499",
-              kStart + 3) == kStart + 1'500);
+              kWheelStart + 3) == kWheelStart + 1'500);
     CHECK(due("TIMER_OUT_MS\x01"
               "1700000001499",
-              kStart) == kStart + 1'500);
+              kWheelStart) == kWheelStart + 1'500);
     CHECK_FALSE(read_timer_record("TIMER_DELAY_MS\x01"
                                   "1500",
-                                  kStart)
+                                  kWheelStart)
                     .has_value());
     CHECK_FALSE(read_timer_record("TIMER_OUT_MS\x01"
                                   "x",
-                                  kStart)
+                                  kWheelStart)
                     .has_value());
   }
 
@@ -215,12 +216,12 @@ TEST_SUITE("broker/timer_files") {
     TimerPending head;
     head.read_offset = 77;
     head.log_position = 123'456'789'012;
-    head.check = {kStart, 5};
+    head.check = {kWheelStart, 5};
     {
       TimerPendingWriter writer(file);
       REQUIRE(writer.open(head, 2).has_value());
-      writer.add({kStart + 1, 5});
-      writer.add({kStart + 2, (std::int64_t{1} << 47) + 3});
+      writer.add({kWheelStart + 1, 5});
+      writer.add({kWheelStart + 2, (std::int64_t{1} << 47) + 3});
       REQUIRE(writer.finish().has_value());
       CHECK(load_timer_pending(file).error().code == Errc::kNotFound);
       REQUIRE(writer.commit().has_value());
@@ -229,9 +230,9 @@ TEST_SUITE("broker/timer_files") {
     REQUIRE(back.has_value());
     CHECK(back.value().read_offset == 77);
     CHECK(back.value().log_position == 123'456'789'012);
-    CHECK(back.value().check == TimerCheck{kStart, 5});
+    CHECK(back.value().check == TimerCheck{kWheelStart, 5});
     REQUIRE(back.value().entries.size() == 2);
-    CHECK(back.value().entries[1].look_ms == kStart + 2);
+    CHECK(back.value().entries[1].look_ms == kWheelStart + 2);
     CHECK(back.value().entries[1].offset == (std::int64_t{1} << 47) + 3);
 
     const std::string whole = read_text(file);
@@ -250,13 +251,13 @@ TEST_SUITE("broker/timer_files") {
     TempFolder folder;
     const auto file = folder.path() / "timercheck";
     CHECK_FALSE(load_timer_check(file).has_value());
-    REQUIRE(save_timer_check(file, {kStart, 4711}).has_value());
+    REQUIRE(save_timer_check(file, {kWheelStart, 4711}).has_value());
     const std::string bytes = read_text(file);
     REQUIRE(bytes.size() == 4096);
-    CHECK(load_be<std::int64_t>(bytes.data()) == kStart);
+    CHECK(load_be<std::int64_t>(bytes.data()) == kWheelStart);
     CHECK(load_be<std::int64_t>(bytes.data() + 8) == 0);
     CHECK(load_be<std::int64_t>(bytes.data() + 16) == 4711);
     CHECK(load_be<std::int64_t>(bytes.data() + 24) == 4711);
-    CHECK(load_timer_check(file) == TimerCheck{kStart, 4711});
+    CHECK(load_timer_check(file) == TimerCheck{kWheelStart, 4711});
   }
 }
