@@ -65,6 +65,8 @@ Options read_options(const plugin::Host& host) {
   if (o.bitmap_bytes > 4096 || o.bitmap_bytes + 24 > o.ext_file_bytes) {
     c.reject("queue_ext_bitmap_bytes", "must be at most 4096 and fit into a file");
   }
+  o.multi_dispatch = c.get("multi_dispatch", o.multi_dispatch);
+  o.light_queues_max = count(c, "light_queues_max", o.light_queues_max, 1);
   o.memory_percent = count(c, "memory_percent", o.memory_percent, 1);
   if (o.memory_percent > 100) {
     c.reject("memory_percent", "must be at most 100");

@@ -26,6 +26,8 @@ struct Options {
   bool queue_ext = false;                         ///< (enableConsumeQueueExt)
   std::uint64_t ext_file_bytes = 48ull << 20;     ///< (mappedFileSizeConsumeQueueExt)
   std::uint32_t bitmap_bytes = 14;                ///< (bitMapLengthConsumeQueueExt), in bits there
+  bool multi_dispatch = false;                    ///< (enableMultiDispatch)
+  std::uint32_t light_queues_max = 20'000;        ///< (maxLmqConsumeQueueNum)
   std::uint32_t memory_percent = 40;              ///< (accessMessageInMemoryMaxRatio)
 };
 
@@ -66,6 +68,15 @@ inline constexpr tenon_config_key kOptionKeys[] = {
                 TENON_TYPE_INT,
                 "14",
                 "bytes of a bit map: 14 is right for the broker's default of 32 groups"),
+    plugin::key(
+        "multi_dispatch",
+        TENON_TYPE_BOOL,
+        "false",
+        "a message with INNER_MULTI_DISPATCH also enters the light queues (%LMQ%...) named there"),
+    plugin::key("light_queues_max",
+                TENON_TYPE_INT,
+                "20000",
+                "further light queues are not made; their messages are stored all the same"),
     plugin::key("memory_percent",
                 TENON_TYPE_INT,
                 "40",

@@ -2,6 +2,8 @@
 
 #include "layout.h"
 
+#include "tenon/store/light_queues.h"
+
 namespace tenon::store_file {
 
 ConsumeQueue* QueueTable::find(std::string_view topic,
@@ -43,6 +45,9 @@ ConsumeQueue* QueueTable::find_or_create(std::string_view topic,
   handle = i + 1;
   names_.emplace(Key{created->topic(), id}, handle);
   count_.store(i + 1, std::memory_order_release);
+  if (store::is_light(created->topic())) {
+    lights_.fetch_add(1, std::memory_order_relaxed);
+  }
   return created;
 }
 
@@ -78,6 +83,7 @@ bool QueueTable::clear() {
   }
   names_.clear();
   count_.store(0, std::memory_order_release);
+  lights_.store(0, std::memory_order_relaxed);
   for (auto& chunk : chunks_) {
     chunk.store(nullptr, std::memory_order_release);
   }

@@ -45,6 +45,8 @@ class QueueTable {
   /// Removes a queue from the names; its handle answers STALE from now on.
   void drop(ConsumeQueue& queue);
   std::size_t size() const;
+  /// How many of light topics were made, dropped ones included.
+  std::uint32_t light_count() const noexcept { return lights_.load(std::memory_order_relaxed); }
   /// False while a reader holds a file of a queue; then nothing happens.
   bool clear();
 
@@ -73,6 +75,7 @@ class QueueTable {
   std::array<std::atomic<Chunk*>, kChunksMax> chunks_{};
   std::vector<std::unique_ptr<Chunk>> owned_{};
   std::atomic<std::uint64_t> count_{0};
+  std::atomic<std::uint32_t> lights_{0};
 };
 
 }  // namespace tenon::store_file

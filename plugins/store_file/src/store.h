@@ -169,7 +169,26 @@ class Store {
                             Batch& batch,
                             tenon_append_result& out);
   ConsumeQueue* queue_of(const tenon_record& r, tenon_queue& handle, tenon_status& status);
+  tenon_status append_encoded(const tenon_record& r,
+                              ConsumeQueue* queue,
+                              tenon_queue handle,
+                              Batch& batch,
+                              tenon_append_result& out);
   void finish_append(Batch& batch);
+
+  // store_light.cpp
+  struct LightTarget {
+    ConsumeQueue* queue = nullptr;
+    tenon_queue handle = 0;
+    std::int64_t offset = 0;
+  };
+  tenon_record with_light_offsets(const tenon_record& r);
+  bool add_light_targets(std::string_view queues);
+  ConsumeQueue* light_queue(std::string_view name, tenon_queue& handle);
+  static bool claims_light_offsets(const tenon_record& batch);
+  void advance_light_targets() noexcept;
+  bool dispatch_light_targets(const Unit& unit, std::int64_t store_ms, tenon_bytes properties);
+  Result<> dispatch_light_record(const proto::MessageView& m, const Unit& unit);
 
   // store_dispatch.cpp
   bool take_dispatch_role() noexcept { return !dispatch_role_.exchange(true); }
@@ -186,6 +205,11 @@ class Store {
   /// unit holds in place of the tags code; that itself, if it cannot be kept.
   std::int64_t extend_unit(ConsumeQueue& queue, const tenon_arrival& entry, std::uint32_t bytes);
   Result<> dispatch_record(const proto::MessageView& m, std::uint64_t phys);
+  Result<> dispatch_entry(ConsumeQueue& queue,
+                          tenon_queue handle,
+                          std::int64_t offset,
+                          Unit unit,
+                          const proto::MessageView& m);
   void flush_arrivals(std::uint64_t dispatched);
   bool pump();
   std::uint64_t pump_file(MappedFile& file, std::uint64_t pos, std::uint64_t limit);
@@ -267,6 +291,10 @@ class Store {
   std::uint64_t held_since_ns_ = 0;       ///< readers hold deleted files; retention
   std::atomic<bool> replica_{false};
   std::atomic<std::uint64_t> appended_records_{0};
+
+  std::vector<LightTarget> light_targets_{};  ///< of the record that is appended
+  std::string light_text_{};                  ///< its properties
+  std::atomic<bool> light_full_{false};       ///< told that there are too many
 
   std::mutex index_step_mutex_{};  ///< one step of the key index, or a truncate
   std::atomic<std::uint64_t> indexed_{0};

@@ -49,21 +49,35 @@ tenon_status Store::append_one(const tenon_record& r, Batch& batch, tenon_append
   if (status < 0) {
     return plugin::fail(batch.err, status, why);
   }
-  const bool has_entry = store::has_queue_entry(r.sys_flag);
   tenon_queue handle = 0;
-  ConsumeQueue* queue = has_entry ? queue_of(r, handle, status) : nullptr;
+  ConsumeQueue* queue = store::has_queue_entry(r.sys_flag) ? queue_of(r, handle, status) : nullptr;
   if (status < 0) {
     return plugin::fail(batch.err, status, "the queue handle does not fit the record");
   }
   if ((r.flags & TENON_RECORD_BATCH) != 0) {
+    if (options_.multi_dispatch && claims_light_offsets(r)) [[unlikely]] {
+      return plugin::fail(batch.err, TENON_INVALID, "a message of the batch has queue offsets");
+    }
     return append_batch(r, *queue, handle, batch, out);
   }
+  if (options_.multi_dispatch) [[unlikely]] {
+    return append_encoded(with_light_offsets(r), queue, handle, batch, out);
+  }
+  return append_encoded(r, queue, handle, batch, out);
+}
+
+/// A record by itself. @param queue  null: it has no entry
+tenon_status Store::append_encoded(const tenon_record& r,
+                                   ConsumeQueue* queue,
+                                   tenon_queue handle,
+                                   Batch& batch,
+                                   tenon_append_result& out) {
   const std::size_t bytes = store::encoded_bytes(r);
   auto room = log_.room(bytes);
   if (!room) [[unlikely]] {
     return store::report(batch.err, room.error());
   }
-  const store::Stamp stamp{.queue_offset = has_entry ? queue->next() : 0,
+  const store::Stamp stamp{.queue_offset = queue != nullptr ? queue->next() : 0,
                            .phys = log_.end(),
                            .store_ms = r.store_ms != 0 ? r.store_ms : batch.now_ms};
   std::uint8_t* at = room.value();
@@ -74,15 +88,17 @@ tenon_status Store::append_one(const tenon_record& r, Batch& batch, tenon_append
   out.queue_offset = stamp.queue_offset;
   out.store_ms = stamp.store_ms;
   ++batch.records;
-  if (has_entry) {
+  if (queue != nullptr) {
     queue->advance(1);
+    const Unit unit{stamp.phys, out.bytes, r.tags_code};
+    const tenon_bytes properties{at + bytes - r.properties.len, r.properties.len};
     if (batch.in_line) {
-      batch.in_line = dispatch_one(*queue,
-                                   handle,
-                                   stamp.queue_offset,
-                                   {stamp.phys, out.bytes, r.tags_code},
-                                   stamp.store_ms,
-                                   {at + bytes - r.properties.len, r.properties.len});
+      batch.in_line =
+          dispatch_one(*queue, handle, stamp.queue_offset, unit, stamp.store_ms, properties);
+    }
+    if (options_.multi_dispatch) [[unlikely]] {
+      advance_light_targets();
+      batch.in_line = batch.in_line && dispatch_light_targets(unit, stamp.store_ms, properties);
     }
   }
   if (batch.in_line) {

@@ -117,15 +117,22 @@ Result<> Store::dispatch_record(const proto::MessageView& m, std::uint64_t phys)
   if (queue == nullptr) {
     return Error{Errc::kLimit, "too many queues"};
   }
-  Unit unit{phys, static_cast<std::uint32_t>(m.total_bytes), store::stored_tags_code(m, host_)};
+  const Unit unit{
+      phys, static_cast<std::uint32_t>(m.total_bytes), store::stored_tags_code(m, host_)};
+  TENON_TRY(dispatch_entry(*queue, handle, m.queue_offset, unit, m));
+  return options_.multi_dispatch ? dispatch_light_record(m, unit) : ok();
+}
+
+/// One of the queue units of such a record.
+Result<> Store::dispatch_entry(ConsumeQueue& queue,
+                               tenon_queue handle,
+                               std::int64_t offset,
+                               Unit unit,
+                               const proto::MessageView& m) {
+  const tenon_bytes properties{reinterpret_cast<const std::uint8_t*>(m.properties.data()),
+                               m.properties.size()};
   if (is_active() || phase_.load(std::memory_order_relaxed) == Phase::kClosing) {
-    if (!dispatch_one(
-            *queue,
-            handle,
-            m.queue_offset,
-            unit,
-            m.store_ms,
-            {reinterpret_cast<const std::uint8_t*>(m.properties.data()), m.properties.size()})) {
+    if (!dispatch_one(queue, handle, offset, unit, m.store_ms, properties)) {
       return Error{Errc::kIo, "write a consume queue"};
     }
     return ok();
@@ -135,20 +142,19 @@ Result<> Store::dispatch_record(const proto::MessageView& m, std::uint64_t phys)
     return queue->repair(m.queue_offset, unit);
   }
   if (options_.queue_ext) {
-    const tenon_arrival entry{
-        handle,
-        plugin::str(queue->topic()),
-        queue->id(),
-        0,
-        m.queue_offset,
-        unit.tags_code,
-        m.store_ms,
-        phys,
-        {},
-        {reinterpret_cast<const std::uint8_t*>(m.properties.data()), m.properties.size()}};
-    unit.tags_code = extend_unit(*queue, entry, unit.bytes);
+    const tenon_arrival entry{handle,
+                              plugin::str(queue.topic()),
+                              queue.id(),
+                              0,
+                              offset,
+                              unit.tags_code,
+                              m.store_ms,
+                              unit.phys,
+                              {},
+                              properties};
+    unit.tags_code = extend_unit(queue, entry, unit.bytes);
   }
-  auto put = queue->put(m.queue_offset, unit, m.store_ms);
+  auto put = queue.put(offset, unit, m.store_ms);
   if (!put && put.error().code == Errc::kCorrupt) {
     host_.log(LogLevel::kError, "record is not dispatched: {}", put.error().detail);
     return ok();

@@ -2,6 +2,7 @@
 #include "store.h"
 
 #include "tenon/base/endian.h"
+#include "tenon/store/light_queues.h"
 
 #include <fmt/format.h>
 
@@ -15,6 +16,11 @@ namespace tenon::store_file {
 
 namespace {
 constexpr std::uint64_t kReportNs = 5'000'000'000;
+
+bool is_entry_of(const proto::MessageView& m, const ConsumeQueue& queue, std::int64_t offset) {
+  return m.queue_offset == offset && m.queue_id == static_cast<std::int32_t>(queue.id()) &&
+         m.topic == queue.topic();
+}
 
 template <class T>
 void copy_out(T* out, T& result) noexcept {
@@ -230,9 +236,8 @@ Result<> Store::drop_ghosts() {
         continue;
       }
       const auto m = store::parse_record({file->at(unit.phys), unit.bytes}, false);
-      if (m && m.value().queue_offset == end - 1 &&
-          m.value().queue_id == static_cast<std::int32_t>(queue->id()) &&
-          m.value().topic == queue->topic()) {
+      if (m && (is_entry_of(m.value(), *queue, end - 1) ||
+                store::light_offset_of(m.value().properties, queue->topic()) == end - 1)) {
         queue->set_last_store_ms(m.value().store_ms);
         break;
       }

@@ -1,6 +1,8 @@
 // What replication needs: raw bytes in, cuts, a fresh start, counters.
 #include "store.h"
 
+#include "tenon/store/light_queues.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -270,7 +272,8 @@ tenon_status Store::drop_topics(const tenon_str* keep,
   *dropped = 0;
   wait_dispatch_role();
   for (ConsumeQueue* queue : queues_.all()) {
-    if (kept.contains(queue->topic())) {
+    // Trap: light queues have no topic that somebody could name (spec: store §11).
+    if (kept.contains(queue->topic()) || store::is_light(queue->topic())) {
       continue;
     }
     queues_.drop(*queue);

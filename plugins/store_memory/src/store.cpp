@@ -1,6 +1,8 @@
 // Life cycle and appending.
 #include "store.h"
 
+#include "tenon/store/light_queues.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -11,6 +13,8 @@ Store::Store(plugin::Host& host)
   const plugin::Config c = host.config();
   segment_bytes_ = c.get("segment", plugin::ByteSize{8u << 20}).value;
   limit_bytes_ = c.get("memory_limit", plugin::ByteSize{256u << 20}).value;
+  multi_dispatch_ = c.get("multi_dispatch", false);
+  light_queues_max_ = c.get("light_queues_max", std::uint32_t{20'000});
   if (segment_bytes_ < 1024 || segment_bytes_ > (1u << 30)) {
     c.reject("segment", "must be from 1KiB to 1GiB");
   }
@@ -42,6 +46,7 @@ tenon_status Store::recover(const tenon_recover_opts*, tenon_recover_result* r, 
   keys_.clear();
   last_ms_ = 0;
   last_key_phys_ = 0;
+  lights_ = 0;
   if (r != nullptr) {
     tenon_recover_result empty{};
     empty.size = std::min<std::uint32_t>(r->size, sizeof empty);
@@ -63,6 +68,7 @@ Store::Queue* Store::find(std::string_view topic, std::uint32_t id, bool create)
   queue.id = id;
   queue.handle = queues_.size();
   names_[{queue.topic, id}] = &queue;
+  lights_ += store::is_light(queue.topic) ? 1 : 0;
   return &queue;
 }
 
@@ -151,11 +157,15 @@ tenon_status Store::add_frames(const tenon_record& r, Queue* queue, tenon_append
   if ((r.flags & TENON_RECORD_BATCH) == 0) {
     store::encode(r, out.bytes, stamp, at);
     log_.commit(out.bytes, stamp.store_ms);
+    const Entry entry{stamp.phys, out.bytes, r.tags_code, stamp.store_ms};
+    const tenon_bytes properties{at + out.bytes - r.properties.len, r.properties.len};
     if (queue != nullptr) {
-      add_entry(r,
-                *queue,
-                {stamp.phys, out.bytes, r.tags_code, stamp.store_ms},
-                {at + out.bytes - r.properties.len, r.properties.len});
+      add_entry(r, *queue, entry, properties);
+    }
+    for (const auto& [light, offset] : light_targets_) {
+      if (light->max() == offset) {  // a name that is there twice counts once
+        add_entry(r, *light, entry, properties);
+      }
     }
     add_keys(stamp.phys, out.bytes);
   } else {
@@ -200,6 +210,67 @@ tenon_status Store::append_one(const tenon_record& r, tenon_append_result& out, 
       return plugin::fail(err, TENON_INVALID, "the queue handle does not fit the record");
     }
   }
+  light_targets_.clear();
+  if (!multi_dispatch_) {
+    return append_checked(r, queue, out, err);
+  }
+  if ((r.flags & TENON_RECORD_BATCH) != 0) {
+    return claims_light_offsets(r)
+               ? plugin::fail(err, TENON_INVALID, "a message of the batch has queue offsets")
+               : append_checked(r, queue, out, err);
+  }
+  return append_checked(with_light_offsets(r), queue, out, err);
+}
+
+/// See tenon.store.file: the same rules.
+tenon_record Store::with_light_offsets(const tenon_record& r) {
+  const std::string_view given{reinterpret_cast<const char*>(r.properties.ptr), r.properties.len};
+  const store::LightTexts texts = store::light_texts(given);
+  if (texts.queues.empty() && texts.offsets.empty()) {
+    return r;
+  }
+  store::without_light_offsets(given, light_text_);
+  const std::size_t plain = light_text_.size();
+  if (store::has_queue_entry(r.sys_flag) && store::enters_light_queues(plugin::text(r.topic)) &&
+      store::are_light_names(texts.queues) && !add_light_targets(texts.queues)) {
+    light_targets_.clear();
+    light_text_.resize(plain);
+  }
+  tenon_record changed = r;
+  changed.properties = {reinterpret_cast<const std::uint8_t*>(light_text_.data()),
+                        light_text_.size()};
+  return changed;
+}
+
+bool Store::add_light_targets(std::string_view queues) {
+  store::begin_light_offsets(light_text_);
+  std::string_view name;
+  while (store::next_light_item(queues, name)) {
+    Queue* queue = find(name, store::kLightQueueId, lights_ < light_queues_max_);
+    if (queue == nullptr) {
+      return false;
+    }
+    store::add_light_offset(light_text_, queue->max(), light_targets_.empty());
+    light_targets_.emplace_back(queue, queue->max());
+  }
+  return light_text_.size() <= proto::kPropertiesMaxBytes;
+}
+
+bool Store::claims_light_offsets(const tenon_record& batch) {
+  std::size_t pos = 0;
+  store::BatchItem item;
+  while (store::next_batch_item(batch.body, pos, item)) {
+    if (!store::light_texts(item.properties).offsets.empty()) {
+      return true;
+    }
+  }
+  return false;
+}
+
+tenon_status Store::append_checked(const tenon_record& r,
+                                   Queue* queue,
+                                   tenon_append_result& out,
+                                   tenon_error* err) {
   const std::size_t bytes =
       (r.flags & TENON_RECORD_BATCH) != 0 ? r.body.len : store::encoded_bytes(r);
   if (bytes + store::kBlankBytes > segment_bytes_) {

@@ -29,6 +29,15 @@ inline constexpr tenon_config_key kOptionKeys[] = {
     plugin::key(
         "memory_limit", TENON_TYPE_BYTES, "256MiB", "the oldest messages are dropped beyond it"),
     plugin::key("segment", TENON_TYPE_BYTES, "8MiB", "what is dropped at a time; bounds a record"),
+    plugin::key(
+        "multi_dispatch",
+        TENON_TYPE_BOOL,
+        "false",
+        "a message with INNER_MULTI_DISPATCH also enters the light queues (%LMQ%...) named there"),
+    plugin::key("light_queues_max",
+                TENON_TYPE_INT,
+                "20000",
+                "further light queues are not made; their messages are stored all the same"),
 };
 
 class Store {
@@ -126,6 +135,13 @@ class Store {
   };
 
   tenon_status append_one(const tenon_record& r, tenon_append_result& out, tenon_error* err);
+  tenon_status append_checked(const tenon_record& r,
+                              Queue* queue,
+                              tenon_append_result& out,
+                              tenon_error* err);
+  tenon_record with_light_offsets(const tenon_record& r);
+  bool add_light_targets(std::string_view queues);
+  static bool claims_light_offsets(const tenon_record& batch);
   tenon_status add_frames(const tenon_record& r, Queue* queue, tenon_append_result& out);
   void add_entry(const tenon_record& r, Queue& queue, const Entry& entry, tenon_bytes properties);
   void add_keys(std::uint64_t phys, std::uint32_t bytes);
@@ -142,6 +158,8 @@ class Store {
   store::HostServices host_;
   std::uint64_t limit_bytes_ = 0;
   std::uint64_t segment_bytes_ = 0;
+  bool multi_dispatch_ = false;
+  std::uint32_t light_queues_max_ = 0;
 
   mutable std::mutex mutex_{};
   bool active_ = false;
@@ -152,6 +170,9 @@ class Store {
   std::deque<Queue> queues_{};
   std::unordered_map<std::int32_t, std::deque<Hit>> keys_{};
   std::string scratch_{};
+  std::vector<std::pair<Queue*, std::int64_t>> light_targets_{};  ///< of the record being appended
+  std::string light_text_{};                                      ///< its properties
+  std::uint32_t lights_ = 0;
   std::vector<tenon_arrival> arrivals_{};
   std::vector<std::shared_ptr<Segment>> dropped_{};
 };

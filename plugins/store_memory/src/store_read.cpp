@@ -1,6 +1,7 @@
 // Reading, searching, dropping.
 #include "store.h"
 
+#include "tenon/store/light_queues.h"
 #include "tenon/store/time_search.h"
 
 #include <fmt/format.h>
@@ -318,7 +319,7 @@ tenon_status Store::drop_topics(const tenon_str* keep,
   *dropped = 0;
   const std::scoped_lock lock(mutex_);
   for (Queue& queue : queues_) {
-    if (!queue.dropped && !kept.contains(queue.topic)) {
+    if (!queue.dropped && !kept.contains(queue.topic) && !store::is_light(queue.topic)) {
       names_.erase({queue.topic, queue.id});
       queue.dropped = true;
       queue.entries.clear();
