@@ -2,6 +2,7 @@
 #include "tenon/broker/broker.h"
 
 #include "local_address.h"
+#include "meta/light_topics.h"
 #include "processors/router.h"
 #include "role/registrar.h"
 #include "services.h"
@@ -105,6 +106,7 @@ class BrokerImpl final : public Broker {
   std::unique_ptr<Workers> workers_{};
   std::unique_ptr<net::IoPool> pool_{};
   Retention retention_{config_.retention, clock_};
+  std::uint32_t light_queues_max_ = 0;
   LiveConfig live_{config_, clock_};
   std::unique_ptr<net::ReverseCalls> calls_ = net::ReverseCalls::create();
   std::optional<Services> services_{};
@@ -131,6 +133,7 @@ Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slot
     const ConfigNode* flush = slots.storage.options->find("flush");
     const auto* word = flush == nullptr ? nullptr : std::get_if<std::string>(&flush->value);
     config_.sync_flush = config_.sync_flush || (word != nullptr && *word == "sync");
+    light_queues_max_ = light_queues_max(slots.storage.options);
   }
   live_.add(
       "deleteWhen",
@@ -290,6 +293,7 @@ void BrokerImpl::build_services() {
                stats_,     *delay_,    *txn_,       *timer_,  *calls_,  live_});
   live_.add("brokerIP1", [this] { return advertised_.ip; }, {});
   router_ = std::make_unique<Router>(*services_, *pool_);
+  router_->pulls().serve_light_queues(light_queues_max_);
   main_handler_.serve(*router_);
   fast_handler_.serve(*router_);
 }

@@ -1,4 +1,5 @@
 // Committed offsets: 14, 15, 43 (spec: broker §11, remoting §6.4).
+#include "meta/light_topics.h"
 #include "processors/handlers.h"
 #include "remarks.h"
 
@@ -25,11 +26,12 @@ Result<QueueOfGroup> parse(const Request& request) {
 /// memory. Trap: this decides, before consumeFromWhere, where a new group starts (broker §11).
 bool starts_at_zero(const Services& s, const QueueOfGroup& q) {
   const TopicPtr topic = s.topics.find(q.topic);
-  if (topic == nullptr || q.queue_id < 0) {
+  if (q.queue_id < 0) {
     return true;
   }
-  const tenon_queue_bounds bounds =
-      s.log.bounds(s.log.queue_of(*topic, static_cast<std::uint32_t>(q.queue_id)));
+  const tenon_queue_bounds bounds = s.log.bounds(
+      topic == nullptr ? find_light_queue(s.log, q.topic, q.queue_id)
+                       : s.log.queue_of(*topic, static_cast<std::uint32_t>(q.queue_id)));
   if (bounds.max_offset == 0) {
     return true;
   }

@@ -90,6 +90,9 @@ PullProcessor::Checked PullProcessor::check(const IoState& io,
   }
   out.topic = io.find_topic(header.topic);
   if (out.topic == nullptr) {
+    out.topic = light_topics_.find(header.topic);
+  }
+  if (out.topic == nullptr) {
     return fail(Code::kTopicNotExist, fmt::format(remark::kPullTopicNotExist, header.topic));
   }
   if (!out.topic->readable()) {

@@ -1,6 +1,7 @@
 // PULL_MESSAGE 11 and LITE_PULL_MESSAGE 361 with long polling (spec: broker §8, remoting §6.2).
 #pragma once
 
+#include "meta/light_topics.h"
 #include "processors/io_state.h"
 #include "processors/request.h"
 #include "pull/hold_table.h"
@@ -49,6 +50,8 @@ class PullProcessor {
   void wake(std::vector<ParkedPtr>& woken);
   /// Forgets the parked pulls of a connection. Thread: its I/O thread.
   void connection_closed(const net::ConnectionPtr& connection);
+  /// Topics %LMQ% are served without an entry in the table, so many of them. Thread: start.
+  void serve_light_queues(std::uint32_t max) { light_topics_.allow(max); }
 
  private:
   /// Whom to answer.
@@ -92,6 +95,7 @@ class PullProcessor {
 
   const Services& s_;
   StateOf state_of_;
+  mutable LightTopics light_topics_{};
   ThreadStats& worker_stats_;  ///< of all workers together
   std::mutex worker_items_mutex_{};
   StatsView worker_items_;  ///< guarded by worker_items_mutex_

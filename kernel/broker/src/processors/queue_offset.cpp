@@ -1,4 +1,5 @@
 // Offsets and times of queues: 29, 30, 31, 32 (spec: broker §15.2, remoting §6.5).
+#include "meta/light_topics.h"
 #include "processors/handlers.h"
 
 namespace tenon::broker {
@@ -10,7 +11,10 @@ Result<tenon_queue> queue_of(const Services& s, const Request& request) {
   TENON_TRY(const auto name, need_text(request.command, "topic"));
   TENON_TRY(const auto id, need_int(request.command, "queueId"));
   const TopicPtr topic = s.topics.find(name);
-  if (topic == nullptr || id < 0 || id >= static_cast<std::int32_t>(topic->queue_count())) {
+  if (topic == nullptr) {
+    return find_light_queue(s.log, name, id);
+  }
+  if (id < 0 || id >= static_cast<std::int32_t>(topic->queue_count())) {
     return tenon_queue{0};
   }
   return s.log.queue_of(*topic, static_cast<std::uint32_t>(id));
