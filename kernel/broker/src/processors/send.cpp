@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace tenon::broker {
@@ -21,6 +22,22 @@ using Code = proto::ResponseCode;
 
 /// Room that the copies of a half need for their count of checks and their link to the first one.
 constexpr std::size_t kCheckTextBytes = 96;
+
+/// What becomes of a wish for a time (broker §12.3); filled unless it is refused.
+std::optional<Refusal> decide_wish(const Services& s,
+                                   const IoState& io,
+                                   const TimerWish& wish,
+                                   TimerDecision& decision) {
+  if (!s.config.timer_wheel || io.find_topic(kTimerTopic) == nullptr) {
+    return Refusal{Code::kSystemError, fmt::format(remark::kTimerNotEnabled, s.config.timer_wheel)};
+  }
+  const std::int64_t max_delay_ms = s.config.timer_max_delay_sec * 1000;
+  decision = decide_timer(wish, s.clock.wall_ms(), max_delay_ms);
+  if (decision.fate == TimerFate::kIllegal) {
+    return Refusal{Code::kMessageIllegal, fmt::format(remark::kTimerIllegal, max_delay_ms)};
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -217,22 +234,13 @@ bool SendProcessor::set_timer(IoState& io,
                               const SendProperties& properties,
                               PropertyChanges& changes,
                               Target& target) {
-  const Topic* wheel = io.find_topic(kTimerTopic);
-  if (!s_.config.timer_wheel || wheel == nullptr) {
-    refuse(
-        request, Code::kSystemError, fmt::format(remark::kTimerNotEnabled, s_.config.timer_wheel));
+  TimerDecision decision;
+  if (const auto refusal = decide_wish(s_, io, properties.timer, decision)) {
+    refuse(request, refusal->code, refusal->remark);
     return false;
   }
-  const std::int64_t max_delay_ms = s_.config.timer_max_delay_sec * 1000;
-  const TimerDecision decision = decide_timer(properties.timer, s_.clock.wall_ms(), max_delay_ms);
-  switch (decision.fate) {
-    case TimerFate::kNow:
-      return true;
-    case TimerFate::kIllegal:
-      refuse(request, Code::kMessageIllegal, fmt::format(remark::kTimerIllegal, max_delay_ms));
-      return false;
-    case TimerFate::kLater:
-      break;
+  if (decision.fate == TimerFate::kNow) {
+    return true;
   }
   changes.real_topic = target.topic->name();
   changes.real_queue_id = target.queue_id;
@@ -244,7 +252,7 @@ bool SendProcessor::set_timer(IoState& io,
   char* text = io.batch.arena.take_text(handle.size());
   std::copy(handle.begin(), handle.end(), text);
   target.recall_handle = {text, handle.size()};
-  target.topic = wheel;
+  target.topic = io.find_topic(kTimerTopic);
   target.queue_id = 0;
   return true;
 }
@@ -285,6 +293,14 @@ bool SendProcessor::add_half(IoState& io,
     refuse(
         request, Code::kNoPermission, fmt::format(remark::kTransactionForbidden, s_.advertised.ip));
     return false;
+  }
+  // The time itself is set when it is committed; who asks for the impossible is told now.
+  TimerDecision at_commit;
+  if (properties.timer.any()) {
+    if (const auto refusal = decide_wish(s_, io, properties.timer, at_commit)) {
+      refuse(request, refusal->code, refusal->remark);
+      return false;
+    }
   }
   Target stored = target;
   stored.topic = io.find_topic(kHalfTopic);

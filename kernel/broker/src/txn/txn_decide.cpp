@@ -1,5 +1,6 @@
 // END_TRANSACTION and the op records that remember it (spec: broker §13.2).
 #include "append/put.h"
+#include "timer/timer_rules.h"
 #include "txn/txn_service.h"
 
 #include "tenon/base/endian.h"
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,6 +24,30 @@ constexpr std::string_view kOpProperties =
     "true";
 /// Bytes of an offset in the text of a batch, about.
 constexpr std::size_t kOffsetBytes = 20;
+
+TimerWish timer_wish_of(std::string_view properties) noexcept {
+  const auto text = [&](std::string_view name) {
+    return proto::find_property(properties, name).value_or("");
+  };
+  TimerWish wish;
+  wish.delay_sec = text(proto::prop::kTimerDelaySec);
+  wish.delay_ms = text(proto::prop::kTimerDelayMs);
+  wish.deliver_ms = text(proto::prop::kTimerDeliverMs);
+  wish.rewritten = !text(proto::prop::kTimerOutMs).empty();
+  return wish;
+}
+
+/// When a committed message that wishes for a time comes out of the timer topic; nullopt: at once.
+/// What a send would have refused was taken while the configuration was another one.
+std::optional<std::int64_t> timer_out_ms(const TxnDeps& deps, std::string_view properties) {
+  const TimerWish wish = timer_wish_of(properties);
+  if (!wish.any() || !deps.config.timer_wheel || deps.topics.find(kTimerTopic) == nullptr) {
+    return std::nullopt;
+  }
+  const TimerDecision decision =
+      decide_timer(wish, deps.clock.wall_ms(), deps.config.timer_max_delay_sec * 1000);
+  return decision.fate == TimerFate::kLater ? std::optional(decision.out_ms) : std::nullopt;
+}
 
 }  // namespace
 
@@ -73,10 +99,17 @@ EndAnswer TxnService::decide(const Half& half, bool commit) {
 /// The message and its op record in one append where the message cannot be refused on its own, so that
 /// a crash has nothing to come between.
 tenon_status TxnService::store_commit(const Half& half, std::int64_t latest) {
-  const std::string properties = commit_properties(half);
+  std::string properties = commit_properties(half);
   proto::MessageRecord m = record_of(half.record);
   m.topic = half.real_topic;
   m.queue_id = half.real_queue_id;
+  // Trap: the time counts from the commit; a half itself is never timed (broker §12.3).
+  const std::optional<std::int64_t> out_ms = timer_out_ms(d_, properties);
+  if (out_ms) {
+    proto::append_property(properties, proto::prop::kTimerOutMs, std::to_string(*out_ms));
+    m.topic = kTimerTopic;
+    m.queue_id = 0;
+  }
   m.sys_flag |= proto::sys_flag::kTransactionCommit;
   m.prepared_offset = half.record.phys_offset;
   // Trap: the stored text keeps REAL_TOPIC, REAL_QID, TRAN_MSG and PGROUP (broker §13.2).
@@ -86,8 +119,8 @@ tenon_status TxnService::store_commit(const Half& half, std::int64_t latest) {
   std::array<tenon_append_result, 2> results{};
   const proto::MessageRecord op = op_record(body);
   records[1] = to_record(kOpTopic, 0, op);
-  const bool together =
-      d_.config.transaction_op_batch_ms == 0 && half.real_topic.size() <= kHalfTopic.size();
+  const bool together = d_.config.transaction_op_batch_ms == 0 && !out_ms &&
+                        half.real_topic.size() <= kHalfTopic.size();
   const std::size_t n = together ? 2 : 1;
   d_.log.append(std::span(records).first(n), std::span(results).first(n));
   if (results[0].status < 0) {

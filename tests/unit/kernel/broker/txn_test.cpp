@@ -83,6 +83,56 @@ TEST_SUITE("broker/txn") {
     CHECK(property_of(ops.messages[0], "UNIQ_KEY") == "");
   }
 
+  // broker §12.3
+  TEST_CASE("a message for a later time is timed when it is committed") {
+    TxnBroker b;
+    Client c(b.port());
+    const SentHalf half =
+        send_half(c, b, b.clock().wall_ms(), {.more = property("TIMER_DELAY_SEC", "60")});
+    CHECK(max_offset(c, kHalfTopicName, 0) == 1);
+    CHECK(max_offset(c, "rmq_sys_wheel_timer", 0) == 0);
+    b.clock().advance_ms(5'000);
+    const std::int64_t committed_ms = b.clock().wall_ms();
+    end(c, half, kCommitState);
+    end(c, half, kCommitState);  // once more counts for nothing
+    CHECK(max_offset(c, kOpTopicName, 0) == 1);
+    CHECK(max_offset(c, "T", 1) == 0);
+    const auto waiting = read_all(c, "rmq_sys_wheel_timer", 0);
+    REQUIRE(waiting.messages.size() == 1);
+    CHECK(property_of(waiting.messages[0], "TIMER_OUT_MS") ==
+          std::to_string(committed_ms + 60'000 - 1));
+    CHECK(waiting.messages[0].prepared_offset == half.phys);
+    const auto pull = pull_command(
+        {.topic = "T", .queue_id = 1, .offset = 0, .sys_flag = 6, .suspend_ms = 20'000});
+    const auto parked = c.send(pull);
+    b.clock().advance_ms(61'000);
+    const auto delivered = c.receive(parked);
+    REQUIRE(delivered.code == 0);
+    REQUIRE(messages_of(delivered).size() == 1);
+    CHECK(body_of(messages_of(delivered)[0]) == "half");
+  }
+
+  TEST_CASE("a timed commit whose op record was lost with the process is not repeated") {
+    TxnBroker b;
+    Client c(b.port());
+    const SentHalf half =
+        send_half(c, b, b.clock().wall_ms(), {.more = property("TIMER_DELAY_SEC", "600")});
+    end(c, half, kCommitState);
+    const auto image = b.after_sigkill();
+    Client again(image->port());
+    end(again, half, kCommitState);
+    CHECK(max_offset(again, "rmq_sys_wheel_timer", 0) == 1);
+  }
+
+  TEST_CASE("a half that wishes for an impossible time is refused") {
+    TxnBroker b;
+    Client c(b.port());
+    const auto r = c.call(send_command(
+        {.properties = property("TRAN_MSG", "true") + property("TIMER_DELAY_SEC", "9999999999")}));
+    CHECK(r.code == 13);
+    CHECK(max_offset(c, kHalfTopicName, 0) == 0);
+  }
+
   TEST_CASE("a rollback writes an op record and nothing else") {
     TxnBroker b;
     Client c(b.port());
