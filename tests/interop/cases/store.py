@@ -3,6 +3,7 @@ import base64
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import tarfile
 
@@ -277,3 +278,47 @@ def java_opens_tool(ctx):
         last = dledger["queues"][0]
         a = c.send(last["topic"], b"goes on", last["queueId"])
         assert a.code == 0 and int(a.ext["queueOffset"]) == last["maxOffset"], (a.code, a.remark, a.ext)
+
+
+LIGHT = '[storage]\nplugin = "tenon.store.file"\n[storage.options]\nmulti_dispatch = true\n'
+
+
+def light_contents(c, topic):
+    """Records of the topic and of its light queues, as bytes."""
+    return {name: [r.raw for r in c.read_queue(name, 0)] for name in (topic, "%LMQ%a", "%LMQ%b")}
+
+
+@case("java-4.9.7-serves-our-light-queues", needs=("java",))
+def java_light(ctx):
+    """%LMQ% queues of a killed Tenon in Java, which rebuilds them from the log; one more message there; Tenon again."""
+    writer = ctx.keep(clusters.Tenon(ctx.temp("writer"), config=LIGHT).start())
+    topic = unique("Light_")
+    with remoting.Client(writer.broker) as c:
+        for n in range(20):
+            names = "%LMQ%a,%LMQ%b" if n % 2 else "%LMQ%b"
+            assert c.send(topic, b"n%d" % n, 0, {"INNER_MULTI_DISPATCH": names}).code == 0
+        before = light_contents(c, topic)
+    assert [len(before[k]) for k in (topic, "%LMQ%a", "%LMQ%b")] == [20, 10, 20], before
+    writer.kill()
+    java = clusters.Java(ctx.temp("java"), settings=["enableLmq=true", "enableMultiDispatch=true"])
+    clusters.copy_store(writer.store, java.store)
+    shutil.rmtree(os.path.join(java.store, "consumequeue"))
+    ctx.keep(java.start())
+    wait_routed(java, topic)
+    with remoting.Client(java.broker) as c:
+        clusters.wait_for("Java's queues", lambda: c.offset(remoting.MAX_OFFSET, "%LMQ%b", 0) == 20)
+        assert light_contents(c, topic) == before
+        assert c.send(topic, b"from Java", 0, {"INNER_MULTI_DISPATCH": "%LMQ%a,%LMQ%b"}).code == 0
+        clusters.wait_for("Java's dispatch", lambda: c.offset(remoting.MAX_OFFSET, "%LMQ%b", 0) == 21)
+        after = light_contents(c, topic)
+    java.stop()
+    last = remoting.records(after["%LMQ%a"][-1])[0]
+    assert b"INNER_MULTI_QUEUE_OFFSET\x0110,20" in last.raw, last.raw
+    back = clusters.Tenon(ctx.temp("back"), config=LIGHT)
+    os.rename(java.store, back.store)
+    ctx.keep(back.start())
+    with remoting.Client(back.broker) as c:
+        assert light_contents(c, topic) == after
+        assert c.send(topic, b"again", 0, {"INNER_MULTI_DISPATCH": "%LMQ%a"}).code == 0
+        found = c.read_queue("%LMQ%a", 0)
+        assert len(found) == 12 and b"INNER_MULTI_QUEUE_OFFSET\x0111" in found[-1].raw, len(found)
