@@ -137,9 +137,9 @@ Result<> Store::dispatch_entry(ConsumeQueue& queue,
     }
     return ok();
   }
-  if (after_crash_ && m.queue_offset < queue->max_offset()) {
+  if (after_crash_ && offset < queue.max_offset()) {
     last_dispatch_ms_.store(m.store_ms, std::memory_order_relaxed);
-    return queue->repair(m.queue_offset, unit);
+    return queue.repair(offset, unit);
   }
   if (options_.queue_ext) {
     const tenon_arrival entry{handle,
