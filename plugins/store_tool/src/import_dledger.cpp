@@ -136,9 +136,9 @@ Result<std::vector<Source>> find_sources(const std::string& root) {
   return sources;
 }
 
-class Import {
+class LogImport {
  public:
-  Import(const Source& source, std::string to, const DledgerOptions& options)
+  LogImport(const Source& source, std::string to, const DledgerOptions& options)
       : source_(source),
         to_(std::move(to)),
         options_(options),
@@ -359,7 +359,7 @@ Result<DledgerResult> import_dledger(const std::vector<std::string>& roots,
   TENON_TRY(make_folders(to + "/commitlog"));
   {
     TENON_TRY(const auto lock, WriteLock::take(to));
-    Import import(*best, to, options);
+    LogImport import(*best, to, options);
     TENON_TRY(import.run(result));
   }
   RepairOptions settle;

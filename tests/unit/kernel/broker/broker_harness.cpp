@@ -334,4 +334,11 @@ std::int64_t long_field(const proto::Command& c, std::string_view key) {
   return *value;
 }
 
+std::int64_t max_offset(Client& c, std::string_view topic, std::int64_t queue_id) {
+  proto::Command r;
+  r.code = proto::RequestCode::kGetMaxOffset;
+  r.set("topic", topic).set("queueId", queue_id);
+  return long_field(c.call(r), "offset");
+}
+
 }  // namespace tenon::broker::test

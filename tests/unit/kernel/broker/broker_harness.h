@@ -141,5 +141,7 @@ proto::HeartbeatData consumer_beat(std::string client_id,
 std::vector<proto::MessageView> messages_of(const proto::Command& answer);
 std::string text_field(const proto::Command& c, std::string_view key);
 std::int64_t long_field(const proto::Command& c, std::string_view key);
+/// GET_MAX_OFFSET.
+std::int64_t max_offset(Client& c, std::string_view topic, std::int64_t queue_id = 0);
 
 }  // namespace tenon::broker::test

@@ -51,13 +51,6 @@ bool nothing_at(Client& c, std::int64_t offset) {
   return c.call(pull_command({.offset = offset, .sys_flag = 6, .suspend_ms = 250})).code == 19;
 }
 
-std::int64_t max_offset(Client& c, std::string_view topic) {
-  proto::Command q;
-  q.code = C::kGetMaxOffset;
-  q.set("topic", topic).set("queueId", std::int64_t{0});
-  return long_field(c.call(q), "offset");
-}
-
 std::string body_at(Client& c, std::int64_t offset) {
   const auto pulled = wait_message(c, offset);
   REQUIRE(pulled.code == 0);

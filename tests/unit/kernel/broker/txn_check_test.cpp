@@ -19,13 +19,6 @@ namespace {
 
 constexpr milliseconds kSoon{10'000};
 
-std::int64_t max_offset(Client& c, std::string_view topic, std::int64_t queue_id) {
-  proto::Command r;
-  r.code = C::kGetMaxOffset;
-  r.set("topic", topic).set("queueId", queue_id);
-  return long_field(c.call(r), "offset");
-}
-
 ConfigNode options(std::initializer_list<std::pair<std::string, ConfigNode>> keys) {
   ConfigNode n;
   for (const auto& [key, value] : keys) {

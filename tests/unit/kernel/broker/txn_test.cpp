@@ -15,13 +15,6 @@ using C = proto::RequestCode;
 
 namespace {
 
-std::int64_t max_offset(Client& c, std::string_view topic, std::int64_t queue_id) {
-  proto::Command r;
-  r.code = C::kGetMaxOffset;
-  r.set("topic", topic).set("queueId", queue_id);
-  return long_field(c.call(r), "offset");
-}
-
 std::int64_t committed(Client& c, std::string_view topic) {
   proto::Command r;
   r.code = C::kQueryConsumerOffset;
