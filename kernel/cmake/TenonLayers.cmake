@@ -31,7 +31,8 @@ function(tenon_compile_options target)
 endfunction()
 
 # Several sources in one compilation, where TENON_UNITY asks for it (the presets with sanitizers): a build from nothing takes
-# less than half the time. Sources in ALONE, whose names clash with those of others, stay by themselves.
+# less than half the time. Sources in ALONE, whose names clash with those of others, stay by themselves. Of the tests only
+# programs of many sources, whose fixtures have names of their own, say UNITY.
 function(tenon_unity target)
   if(TENON_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
@@ -68,12 +69,14 @@ function(tenon_library name)
   endif()
 endfunction()
 
-# tenon_test(<name> SOURCES <files> LINK <targets> [TIMEOUT <s>] [LABELS <labels>] [ALONE <sources>]): a doctest executable below build/<preset>/tests.
+# tenon_test(<name> SOURCES <files> LINK <targets> [TIMEOUT <s>] [LABELS <labels>] [UNITY]): a doctest executable below build/<preset>/tests.
 function(tenon_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT;ALONE" ${ARGN})
+  cmake_parse_arguments(arg "UNITY" "TIMEOUT" "SOURCES;LINK;LABELS;ENVIRONMENT" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   tenon_compile_options(${name})
-  tenon_unity(${name} ${arg_ALONE})
+  if(arg_UNITY)
+    tenon_unity(${name})
+  endif()
   target_link_libraries(${name} PRIVATE ${arg_LINK} tenon_test_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   if(NOT arg_TIMEOUT)
