@@ -349,6 +349,14 @@ class Bench {
     }
   }
 
+  /// The next pulls of the same clients. Not while answers come: those would be read late.
+  void pull_again() {
+    for (const int opaque : again_) {
+      pull(opaque).flush();
+    }
+    again_.clear();
+  }
+
   void wait_until(Clock::time_point due) {
     epoll_event events[64];
     for (;;) {
@@ -363,12 +371,11 @@ class Bench {
           woken(a);
         });
       }
-      // The next pulls of the same clients; not part of any time.
-      for (const int opaque : again_) {
-        pull(opaque).flush();
+      if (open_.empty()) {
+        pull_again();
       }
-      again_.clear();
     }
+    pull_again();
     // Answers of the sends are not waited for, only taken away.
     char buffer[65536];
     while (::recv(sender_.fd(), buffer, sizeof buffer, MSG_DONTWAIT) > 0) {

@@ -11,6 +11,9 @@
 // A queue unit with offset 0 and length 0x7fffffff is filler without a message; all zero is the end.
 #pragma once
 
+#include "tenon/base/endian.h"
+
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -35,9 +38,16 @@ struct Unit {
 inline constexpr Unit kFillerUnit{0, kFillerLength, 0};
 
 /// p has kUnitBytes bytes.
-Unit load_unit(const std::uint8_t* p) noexcept;
+inline Unit load_unit(const std::uint8_t* p) noexcept {
+  return {load_be<std::uint64_t>(p), load_be<std::uint32_t>(p + 8), load_be<std::int64_t>(p + 12)};
+}
 /// Writes the length last: a killed process leaves no unit rather than half of one.
-void store_unit(std::uint8_t* p, const Unit& unit) noexcept;
+inline void store_unit(std::uint8_t* p, const Unit& unit) noexcept {
+  store_be(p, unit.phys);
+  store_be(p + 12, unit.tags_code);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  store_be(p + 8, unit.bytes);
+}
 
 inline constexpr std::uint64_t kExtHeadBytes = 20;
 inline constexpr std::uint64_t kExtUnitMax = 32'767;
