@@ -120,6 +120,16 @@ void FileSet::adopt(std::uint64_t base) {
 }
 
 Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (MappedFile* existing = find_locked(base)) {
+      TENON_TRY(existing->map(false));
+      return existing;
+    }
+  }
+  // Trap: one at a time. Who fails to make a file removes its name, and another thread's file of that
+  // name would lose it.
+  const std::scoped_lock making(making_);
   std::unique_ptr<MappedFile> created;
   bool first = false;
   {
@@ -140,9 +150,6 @@ Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
   }
   TENON_TRY(created->map(true));
   const std::scoped_lock lock(mutex_);
-  if (MappedFile* existing = find_locked(base)) {
-    return existing;  // another thread was faster; both mapped the same file
-  }
   struct stat st {};
   const bool unlinked = ::fstat(created->fd(), &st) != 0 || st.st_nlink == 0;
   if (unlinked || (!files_.empty() && files_.back()->end() != base)) {

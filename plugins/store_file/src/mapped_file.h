@@ -174,6 +174,7 @@ class FileSet {
 
   std::string folder_{};
   std::uint64_t file_bytes_ = 0;
+  std::mutex making_{};  ///< held while a file is made; before mutex_
   mutable std::mutex mutex_{};
   std::vector<std::unique_ptr<MappedFile>> files_{};
   std::vector<std::unique_ptr<MappedFile>> removed_{};  ///< unlinked, a reader holds them
