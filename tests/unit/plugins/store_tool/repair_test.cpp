@@ -1,9 +1,10 @@
 // `tenon store repair`: what is made anew is what the broker had written, what goes is kept, and what is
 // right is left alone.
-#include "tenon/store_tool/log_walk.h"
 #include "tenon/store_tool/repair.h"
 
 #include "stores.h"
+
+#include "tenon/store_tool/log_walk.h"
 
 #include <doctest/doctest.h>
 
