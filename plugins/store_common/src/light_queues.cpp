@@ -124,4 +124,15 @@ std::optional<std::int64_t> light_offset_of(std::string_view properties,
   return found;
 }
 
+bool claims_light_offsets(const tenon_record& batch) {
+  std::size_t pos = 0;
+  BatchItem item;
+  while (next_batch_item(batch.body, pos, item)) {
+    if (!light_texts(item.properties).offsets.empty()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace tenon::store

@@ -183,9 +183,7 @@ class Store {
     std::int64_t offset = 0;
   };
   tenon_record with_light_offsets(const tenon_record& r);
-  bool add_light_targets(std::string_view queues);
   ConsumeQueue* light_queue(std::string_view name, tenon_queue& handle);
-  static bool claims_light_offsets(const tenon_record& batch);
   void advance_light_targets() noexcept;
   bool dispatch_light_targets(const Unit& unit, std::int64_t store_ms, tenon_bytes properties);
   Result<> dispatch_light_record(const proto::MessageView& m, const Unit& unit);

@@ -2,6 +2,7 @@
 #include "store.h"
 
 #include "tenon/base/endian.h"
+#include "tenon/store/light_queues.h"
 
 #include <cstring>
 
@@ -55,7 +56,7 @@ tenon_status Store::append_one(const tenon_record& r, Batch& batch, tenon_append
     return plugin::fail(batch.err, status, "the queue handle does not fit the record");
   }
   if ((r.flags & TENON_RECORD_BATCH) != 0) {
-    if (options_.multi_dispatch && claims_light_offsets(r)) [[unlikely]] {
+    if (options_.multi_dispatch && store::claims_light_offsets(r)) [[unlikely]] {
       return plugin::fail(batch.err, TENON_INVALID, "a message of the batch has queue offsets");
     }
     return append_batch(r, *queue, handle, batch, out);

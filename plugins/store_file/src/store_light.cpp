@@ -6,43 +6,23 @@
 
 namespace tenon::store_file {
 
-/// Names the light queues of a record in `light_targets_` and returns the record with its offsets in
-/// the text. A record that enters none keeps no offsets that somebody else wrote, or a rebuild would
-/// believe them. Append sequence.
+/// Names the light queues of a record in `light_targets_`. Append sequence.
 tenon_record Store::with_light_offsets(const tenon_record& r) {
   light_targets_.clear();
-  const std::string_view given{reinterpret_cast<const char*>(r.properties.ptr), r.properties.len};
-  const store::LightTexts texts = store::light_texts(given);
-  if (texts.queues.empty() && texts.offsets.empty()) {
-    return r;
-  }
-  store::without_light_offsets(given, light_text_);
-  const std::size_t plain = light_text_.size();
-  if (store::has_queue_entry(r.sys_flag) && store::enters_light_queues(plugin::text(r.topic)) &&
-      store::are_light_names(texts.queues) && !add_light_targets(texts.queues)) {
+  const auto changed = store::with_light_offsets(
+      r, light_text_, [this](std::string_view name) -> std::optional<std::int64_t> {
+        tenon_queue handle = 0;
+        ConsumeQueue* queue = light_queue(name, handle);
+        if (queue == nullptr) {
+          return std::nullopt;
+        }
+        light_targets_.push_back({queue, handle, queue->next()});
+        return queue->next();
+      });
+  if (!changed.entered) {
     light_targets_.clear();
-    light_text_.resize(plain);
   }
-  tenon_record changed = r;
-  changed.properties = {reinterpret_cast<const std::uint8_t*>(light_text_.data()),
-                        light_text_.size()};
-  return changed;
-}
-
-/// False: the message can enter none of them.
-bool Store::add_light_targets(std::string_view queues) {
-  store::begin_light_offsets(light_text_);
-  std::string_view name;
-  while (store::next_light_item(queues, name)) {
-    tenon_queue handle = 0;
-    ConsumeQueue* queue = light_queue(name, handle);
-    if (queue == nullptr) {
-      return false;
-    }
-    store::add_light_offset(light_text_, queue->next(), light_targets_.empty());
-    light_targets_.push_back({queue, handle, queue->next()});
-  }
-  return light_text_.size() <= proto::kPropertiesMaxBytes;
+  return changed.record;
 }
 
 /// Trap: each queue has a mapped file; without a bound producers could use up all mappings.
@@ -59,18 +39,6 @@ ConsumeQueue* Store::light_queue(std::string_view name, tenon_queue& handle) {
     return nullptr;
   }
   return queues_.find_or_create(name, store::kLightQueueId, handle);
-}
-
-/// A batch keeps the text of its messages: one that claims offsets is refused.
-bool Store::claims_light_offsets(const tenon_record& batch) {
-  std::size_t pos = 0;
-  store::BatchItem item;
-  while (store::next_batch_item(batch.body, pos, item)) {
-    if (!store::light_texts(item.properties).offsets.empty()) {
-      return true;
-    }
-  }
-  return false;
 }
 
 /// Moves the counters; a name that is there twice counts once. Append sequence.

@@ -215,56 +215,27 @@ tenon_status Store::append_one(const tenon_record& r, tenon_append_result& out, 
     return append_checked(r, queue, out, err);
   }
   if ((r.flags & TENON_RECORD_BATCH) != 0) {
-    return claims_light_offsets(r)
+    return store::claims_light_offsets(r)
                ? plugin::fail(err, TENON_INVALID, "a message of the batch has queue offsets")
                : append_checked(r, queue, out, err);
   }
   return append_checked(with_light_offsets(r), queue, out, err);
 }
 
-/// See tenon.store.file: the same rules.
 tenon_record Store::with_light_offsets(const tenon_record& r) {
-  const std::string_view given{reinterpret_cast<const char*>(r.properties.ptr), r.properties.len};
-  const store::LightTexts texts = store::light_texts(given);
-  if (texts.queues.empty() && texts.offsets.empty()) {
-    return r;
-  }
-  store::without_light_offsets(given, light_text_);
-  const std::size_t plain = light_text_.size();
-  if (store::has_queue_entry(r.sys_flag) && store::enters_light_queues(plugin::text(r.topic)) &&
-      store::are_light_names(texts.queues) && !add_light_targets(texts.queues)) {
+  const auto changed = store::with_light_offsets(
+      r, light_text_, [this](std::string_view name) -> std::optional<std::int64_t> {
+        Queue* queue = find(name, store::kLightQueueId, lights_ < light_queues_max_);
+        if (queue == nullptr) {
+          return std::nullopt;
+        }
+        light_targets_.emplace_back(queue, queue->max());
+        return queue->max();
+      });
+  if (!changed.entered) {
     light_targets_.clear();
-    light_text_.resize(plain);
   }
-  tenon_record changed = r;
-  changed.properties = {reinterpret_cast<const std::uint8_t*>(light_text_.data()),
-                        light_text_.size()};
-  return changed;
-}
-
-bool Store::add_light_targets(std::string_view queues) {
-  store::begin_light_offsets(light_text_);
-  std::string_view name;
-  while (store::next_light_item(queues, name)) {
-    Queue* queue = find(name, store::kLightQueueId, lights_ < light_queues_max_);
-    if (queue == nullptr) {
-      return false;
-    }
-    store::add_light_offset(light_text_, queue->max(), light_targets_.empty());
-    light_targets_.emplace_back(queue, queue->max());
-  }
-  return light_text_.size() <= proto::kPropertiesMaxBytes;
-}
-
-bool Store::claims_light_offsets(const tenon_record& batch) {
-  std::size_t pos = 0;
-  store::BatchItem item;
-  while (store::next_batch_item(batch.body, pos, item)) {
-    if (!store::light_texts(item.properties).offsets.empty()) {
-      return true;
-    }
-  }
-  return false;
+  return changed.record;
 }
 
 tenon_status Store::append_checked(const tenon_record& r,

@@ -140,8 +140,6 @@ class Store {
                               tenon_append_result& out,
                               tenon_error* err);
   tenon_record with_light_offsets(const tenon_record& r);
-  bool add_light_targets(std::string_view queues);
-  static bool claims_light_offsets(const tenon_record& batch);
   tenon_status add_frames(const tenon_record& r, Queue* queue, tenon_append_result& out);
   void add_entry(const tenon_record& r, Queue& queue, const Entry& entry, tenon_bytes properties);
   void add_keys(std::uint64_t phys, std::uint32_t bytes);

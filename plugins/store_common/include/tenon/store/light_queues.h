@@ -3,6 +3,8 @@
 // offsets in the stored record, INNER_MULTI_QUEUE_OFFSET "3,9", so that a rebuild finds them.
 #pragma once
 
+#include "tenon/store/record.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -55,6 +57,52 @@ std::optional<std::int64_t> light_offset_of(std::string_view properties,
 
 /// A decimal number from 0 up; nullopt for anything else.
 std::optional<std::int64_t> parse_light_offset(std::string_view text) noexcept;
+
+/// Whether a message of the batch claims offsets. A batch keeps the text of its messages: such a one is
+/// to be refused.
+bool claims_light_offsets(const tenon_record& batch);
+
+struct LightRecord {
+  tenon_record record{};
+  bool entered = false;  ///< the light queues it names
+};
+
+/// A record as it is appended: with its offsets in the text, or with none. One that enters no light
+/// queue keeps no offsets that somebody else wrote, or a rebuild would believe them.
+/// @param text   memory of the changed properties
+/// @param enter  (name) -> std::optional<std::int64_t>: the offset in that queue, nullopt if it cannot
+///               be entered; then the record enters none, and what was entered is to be forgotten
+template <class Enter>
+LightRecord with_light_offsets(const tenon_record& r, std::string& text, Enter&& enter) {
+  const std::string_view given{reinterpret_cast<const char*>(r.properties.ptr), r.properties.len};
+  const LightTexts texts = light_texts(given);
+  LightRecord out{r, false};
+  if (texts.queues.empty() && texts.offsets.empty()) {
+    return out;
+  }
+  without_light_offsets(given, text);
+  if (has_queue_entry(r.sys_flag) && enters_light_queues(plugin::text(r.topic)) &&
+      are_light_names(texts.queues)) {
+    const std::size_t plain = text.size();
+    begin_light_offsets(text);
+    std::string_view rest = texts.queues;
+    std::string_view name;
+    bool first = true;
+    out.entered = true;
+    while (out.entered && next_light_item(rest, name)) {
+      const std::optional<std::int64_t> offset = enter(name);
+      out.entered = offset.has_value();
+      add_light_offset(text, offset.value_or(0), first);
+      first = false;
+    }
+    out.entered = out.entered && text.size() <= proto::kPropertiesMaxBytes;
+    if (!out.entered) {
+      text.resize(plain);
+    }
+  }
+  out.record.properties = {reinterpret_cast<const std::uint8_t*>(text.data()), text.size()};
+  return out;
+}
 
 template <class Use>
 bool for_each_light(const LightTexts& texts, Use&& use) {
