@@ -351,7 +351,7 @@ FilePin ConsumeQueue::pin_unit(std::int64_t offset, const std::uint8_t*& at) {
 std::size_t ConsumeQueue::read(std::int64_t offset, Unit* out, std::size_t n) {
   const std::uint8_t* at = nullptr;
   const std::int64_t max = max_offset();
-  if (offset >= max) {
+  if (offset < 0 || offset >= max) {
     return 0;
   }
   const FilePin pin = pin_unit(offset, at);

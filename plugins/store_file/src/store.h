@@ -157,7 +157,12 @@ class Store {
   Result<> scan_file(const tenon_recover_opts* o, MappedFile& file, Scan& scan);
   Result<> settle(const Layout& layout, Scan& scan, bool crashed);
   Result<> drop_ghosts();
-  std::uint64_t index_start(bool crashed);
+  bool is_record_of(const ConsumeQueue& queue,
+                    std::int64_t offset,
+                    const Unit& unit,
+                    std::int64_t* store_ms = nullptr);
+  bool is_place_of_another(ConsumeQueue& queue, std::int64_t offset, std::uint64_t phys);
+  Result<std::uint64_t> index_start(bool crashed);
   bool forget_all();  ///< false while a reader holds a file
 
   // store_append.cpp

@@ -107,8 +107,8 @@ Result<> Store::dispatch_record(const proto::MessageView& m, std::uint64_t phys)
   if (!store::has_queue_entry(m.sys_flag)) {
     return ok();
   }
-  if (!store::is_storable_topic(m.topic) || m.queue_id < 0) {
-    host_.log(LogLevel::kWarn, "record of an impossible topic is not dispatched phys={}", phys);
+  if (!store::is_storable_topic(m.topic) || m.queue_id < 0 || m.queue_offset < 0) {
+    host_.log(LogLevel::kWarn, "record of an impossible queue is not dispatched phys={}", phys);
     return ok();
   }
   tenon_queue handle = 0;
@@ -121,6 +121,28 @@ Result<> Store::dispatch_record(const proto::MessageView& m, std::uint64_t phys)
       phys, static_cast<std::uint32_t>(m.total_bytes), store::stored_tags_code(m, host_)};
   TENON_TRY(dispatch_entry(*queue, handle, m.queue_offset, unit, m));
   return options_.multi_dispatch ? dispatch_light_record(m, unit) : ok();
+}
+
+/// A queue offset has no checksum: a damaged one may name the place of a record that is sound. The order
+/// of the log tells whose place it is, then who was there first.
+bool Store::is_place_of_another(ConsumeQueue& queue, std::int64_t offset, std::uint64_t phys) {
+  Unit before;
+  const bool has_before = queue.read(offset - 1, &before, 1) == 1 && !before.is_filler();
+  Unit found;
+  bool taken = has_before && before.phys >= phys && is_record_of(queue, offset - 1, before);
+  if (!taken && queue.read(offset, &found, 1) == 1 && !found.is_filler() && found.phys < phys) {
+    taken = (!has_before || before.phys < found.phys) && is_record_of(queue, offset, found);
+  }
+  if (taken) {
+    host_.log(LogLevel::kError,
+              "record names a place in its queue that another record has; it is in no queue "
+              "phys={} queue={}/{} queue_offset={}",
+              phys,
+              queue.topic(),
+              queue.id(),
+              offset);
+  }
+  return taken;
 }
 
 /// One of the queue units of such a record.
@@ -139,7 +161,7 @@ Result<> Store::dispatch_entry(ConsumeQueue& queue,
   }
   if (after_crash_ && offset < queue.max_offset()) {
     last_dispatch_ms_.store(m.store_ms, std::memory_order_relaxed);
-    return queue.repair(offset, unit);
+    return is_place_of_another(queue, offset, unit.phys) ? ok() : queue.repair(offset, unit);
   }
   if (options_.queue_ext) {
     const tenon_arrival entry{handle,

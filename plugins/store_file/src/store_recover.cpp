@@ -220,6 +220,26 @@ Result<> Store::scan_log(const tenon_recover_opts* o, Scan& scan) {
   return ok();
 }
 
+/// Whether the record that a unit points at names this place of the queue as its own.
+bool Store::is_record_of(const ConsumeQueue& queue,
+                         std::int64_t offset,
+                         const Unit& unit,
+                         std::int64_t* store_ms) {
+  const MappedFile* file = log_.files().find(unit.phys);
+  if (unit.is_filler() || file == nullptr || unit.phys + unit.bytes > file->end()) {
+    return false;
+  }
+  const auto m = store::parse_record({file->at(unit.phys), unit.bytes}, false);
+  if (!m || (!is_entry_of(m.value(), queue, offset) &&
+             store::light_offset_of(m.value().properties, queue.topic()) != offset)) {
+    return false;
+  }
+  if (store_ms != nullptr) {
+    *store_ms = m.value().store_ms;
+  }
+  return true;
+}
+
 /// Units whose record says something else come from an earlier life of the log (spec: store §13.3).
 Result<> Store::drop_ghosts() {
   const std::uint64_t log_min = log_.files().first_base();
@@ -231,14 +251,9 @@ Result<> Store::drop_ghosts() {
       if (!unit.is_filler() && unit.phys < log_min) {
         break;  // expired: the unit is all that keeps the queue's position
       }
-      const MappedFile* file = log_.files().find(unit.phys);
-      if (unit.is_filler() || file == nullptr || unit.phys + unit.bytes > file->end()) {
-        continue;
-      }
-      const auto m = store::parse_record({file->at(unit.phys), unit.bytes}, false);
-      if (m && (is_entry_of(m.value(), *queue, end - 1) ||
-                store::light_offset_of(m.value().properties, queue->topic()) == end - 1)) {
-        queue->set_last_store_ms(m.value().store_ms);
+      std::int64_t store_ms = 0;
+      if (is_record_of(*queue, end - 1, unit, &store_ms)) {
+        queue->set_last_store_ms(store_ms);
         break;
       }
     }
@@ -247,7 +262,7 @@ Result<> Store::drop_ghosts() {
   return ok();
 }
 
-std::uint64_t Store::index_start(bool crashed) {
+Result<std::uint64_t> Store::index_start(bool crashed) {
   const std::uint64_t newest = index_.last_phys();
   const std::uint64_t last = std::max(newest, log_.min());
   std::uint64_t saved = 0;
@@ -261,8 +276,8 @@ std::uint64_t Store::index_start(bool crashed) {
     return log_.end();
   }
   if (crashed) {
-    static_cast<void>(
-        index_.cut(newest));  // a part of the record's keys may be missing: all of it once more
+    TENON_TRY(
+        cut_index(newest, true));  // a part of the record's keys may be missing: all once more
     return last;
   }
   // Files of the index that somebody took away are made again.
@@ -324,7 +339,8 @@ Result<> Store::settle(const Layout& layout, Scan& scan, bool crashed) {
   log_.set_durable(end);
   dispatched_.store(std::min(scan.dispatched, end));
   rebuild_counters_to(end);
-  indexed_.store(std::min(index_start(crashed), dispatched_.load()));
+  TENON_TRY(const std::uint64_t index_from, index_start(crashed));
+  indexed_.store(std::min(index_from, dispatched_.load()));
   last_append_ms_.store(scan.last_ms);
   last_dispatch_ms_.store(scan.last_ms);
   return ok();

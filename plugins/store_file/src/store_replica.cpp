@@ -123,18 +123,21 @@ Result<> Store::cut_to(std::uint64_t phys, bool durably) {
   return ok();
 }
 
-/// A full file is believed after a crash: what was cut from one must not come back with it.
+/// After a crash the checkpoint vouches for full files. It takes its word back before one of them is
+/// touched: a file that was cut half would be believed otherwise.
 Result<> Store::cut_index(std::uint64_t phys, bool durably) {
-  const bool changed = index_.cut(phys);
+  if (index_.count() == 0 || index_.last_phys() < phys) {
+    return ok();
+  }
   {
     const std::scoped_lock lock(checkpoint_mutex_);
-    if (checkpoint_.index_done > phys) {
-      checkpoint_.index_done = std::max<std::uint64_t>(phys, 1);
+    if (checkpoint_.index_done == 0 || checkpoint_.index_done >= phys) {
+      checkpoint_.index_done = phys == 0 ? 1 : phys - 1;
     }
   }
-  if (changed && durably) {
+  save_marks();
+  if (index_.cut(phys) && durably) {
     TENON_TRY(index_.sync());
-    save_marks();
   }
   return ok();
 }

@@ -1,6 +1,7 @@
 // The state of transactions and the texts of their records, without a broker.
 #include "txn/txn_table.h"
 
+#include "../../../support/seed.h"
 #include "txn/half.h"
 #include "txn/offset_set.h"
 
@@ -18,9 +19,7 @@ using namespace tenon::broker;
 
 TEST_SUITE("broker/txn_table") {
   TEST_CASE("an offset set says the same as a set of numbers") {
-    const unsigned seed = std::random_device{}();
-    CAPTURE(seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(tenon::test::seed_of_run());
     OffsetSet set;
     std::set<std::int64_t> model;
     for (int i = 0; i < 4000; ++i) {

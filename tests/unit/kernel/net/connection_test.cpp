@@ -1,3 +1,4 @@
+#include "../../../support/seed.h"
 #include "net_fixture.h"
 
 #include "tenon/base/endian.h"
@@ -250,9 +251,7 @@ TEST_SUITE("net/connection writing") {
   }
 
   TEST_CASE("every release runs exactly once under sends of many threads and random closes") {
-    const unsigned seed = std::random_device{}();
-    INFO("seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(tenon::test::seed_of_run());
     std::atomic<int> sent{0};
     std::vector<std::atomic<int>> released(4 * 4000);
     const std::string piece(5000, 'p');

@@ -1,5 +1,7 @@
 #include "timer_wheel.h"
 
+#include "../../../support/seed.h"
+
 #include <doctest/doctest.h>
 
 #include <map>
@@ -115,9 +117,7 @@ TEST_SUITE("net/timer_wheel") {
   }
 
   TEST_CASE("random timers behave like a sorted list") {
-    const unsigned seed = std::random_device{}();
-    INFO("seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(tenon::test::seed_of_run());
     TimerWheel wheel(random() % 1'000'000);
     std::multimap<std::uint64_t, int> model;
     std::map<int, std::pair<TimerId, std::multimap<std::uint64_t, int>::iterator>> live;

@@ -6,6 +6,7 @@
 // TENON_SEED=<n> repeats a run, TENON_ROUNDS=<n> makes it longer.
 #include "../../../../plugins/store_file/src/io.h"
 #include "../../../support/fault_disk.h"
+#include "../../../support/seed.h"
 #include "../../../support/store_harness.h"
 #include "store_audit.h"
 
@@ -36,18 +37,6 @@ namespace {
 constexpr std::uint32_t kQueues = 3;
 constexpr std::uint64_t kFile = 8192;
 constexpr std::size_t kRecordMax = 900;
-
-int env_number(const char* name, int absent) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? absent : std::atoi(text);
-}
-
-unsigned seed_of_run() {
-  const auto seed = static_cast<unsigned>(
-      env_number("TENON_SEED", static_cast<int>(std::random_device{}() & 0x7fff'ffff)));
-  MESSAGE("TENON_SEED=" << seed);
-  return seed;
-}
 
 /// Small files: some tens of messages roll all of them.
 void configure(FakeHost& host) {

@@ -1,4 +1,5 @@
 // The checklist of the format (spec: store §26), line by line where the other tests do not cover it.
+#include "../../../support/seed.h"
 #include "../../../support/store_harness.h"
 
 #include "tenon/base/endian.h"
@@ -374,9 +375,7 @@ TEST_SUITE("store_file/format") {
   }
 
   TEST_CASE("damaged queue, index and checkpoint bytes end in answers, not in a crash") {
-    const auto seed = static_cast<unsigned>(std::random_device{}());
-    MESSAGE("seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(seed_of_run());
     Small s;
     for (int i = 0; i < 60; ++i) {
       Message m = sized(200);

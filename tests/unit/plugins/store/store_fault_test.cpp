@@ -1,5 +1,6 @@
 // What disks, other processes and foreign files do to tenon.store.file.
 #include "../../../../plugins/store_file/src/io.h"
+#include "../../../support/seed.h"
 #include "../../../support/store_harness.h"
 
 #include "tenon/base/endian.h"
@@ -337,9 +338,7 @@ TEST_SUITE("store_file/faults") {
     REQUIRE(memory != MAP_FAILED);
     auto* shared = new (memory) Shared{};
     TempFolder root;
-    const auto seed = static_cast<unsigned>(std::random_device{}());
-    MESSAGE("seed " << seed);
-    std::mt19937 random(seed);
+    std::mt19937 random(seed_of_run());
     const auto configure = [](FakeHost& host) {
       host.set("commitlog_file", 1 << 20);
       host.set("queue_file_bytes", 20'000);

@@ -1,6 +1,7 @@
 // Both stores against a plain list of messages: random operations under a seed.
 //
 // TENON_SEED=<n> repeats a run, TENON_ROUNDS=<n> makes it longer.
+#include "../../../support/seed.h"
 #include "../../../support/store_harness.h"
 
 #include "tenon/base/endian.h"
@@ -454,19 +455,12 @@ class Model {
   std::map<QueueKey, std::int64_t> next_{};
 };
 
-int env_number(const char* name, int absent) {
-  const char* text = std::getenv(name);
-  return text == nullptr ? absent : std::atoi(text);
-}
-
 }  // namespace
 
 TEST_SUITE("store/model") {
   TEST_CASE("random operations answer as a plain list of messages does") {
     const int rounds = env_number("TENON_ROUNDS", 300);
-    const auto seed = static_cast<std::uint64_t>(
-        env_number("TENON_SEED", static_cast<int>(std::random_device{}() & 0x7fff'ffff)));
-    MESSAGE("TENON_SEED=" << seed);
+    const std::uint64_t seed = seed_of_run();
     CAPTURE(seed);
     SUBCASE("file") {
       Model(tenon_entry_store_file, "tenon.store.file", true, seed).run(rounds);

@@ -22,7 +22,7 @@ struct Checkpoint {
   std::int64_t logics_ms = 0;
   std::int64_t index_ms = 0;
   std::uint64_t indexed = 0;     ///< 0 = not known
-  std::uint64_t index_done = 0;  ///< last record of the newest full index file; 0 = not known
+  std::uint64_t index_done = 0;  ///< full index files up to this record are whole; 0 = not known
   std::uint64_t index_last = 0;  ///< record of the newest entry of the index then; 0 = none
 
   /// Store time up to which log and queues are on the disk for sure.
