@@ -64,7 +64,7 @@ int number_of(const Audited& m) {
 
 /// What the dying process tells, in memory that outlives it.
 struct Shared {
-  static constexpr int kMax = 200'000;
+  static constexpr int kMax = 2'000'000;
   std::atomic<int> next;                      ///< number of the next message
   std::atomic<int> operations;                ///< of this life
   std::atomic<std::uint64_t> cutting;         ///< a truncation to here may have happened
