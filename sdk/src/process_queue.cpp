@@ -20,10 +20,11 @@ void ProcessQueue::put(std::span<const MessageView> messages) {
       if (at != entries_.end() && at->offset == e.offset) {
         continue;
       }
-      if (at - entries_.begin() < static_cast<std::ptrdiff_t>(taken_)) {
+      const auto index = static_cast<std::size_t>(at - entries_.begin());
+      if (index < taken_) {
         continue;  // before what was taken: too late for the order
       }
-      entries_.insert(at, std::move(e));
+      entries_.insert(index, std::move(e));
     }
     offset_max_ = m.queue_offset();
     ++added;
@@ -133,7 +134,7 @@ bool ProcessQueue::contains(std::int64_t queue_offset) const {
 }
 
 void ProcessQueue::clear() {
-  std::deque<Entry> gone;
+  FrontQueue<Entry> gone;
   {
     const std::scoped_lock lock(mutex_);
     gone.swap(entries_);

@@ -1,12 +1,13 @@
 // Messages of one queue that were pulled and are not finished (spec: client §5.10).
 #pragma once
 
+#include "front_queue.h"
+
 #include "tenon/sdk/message.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -65,7 +66,7 @@ class ProcessQueue {
   const Entry* find(std::int64_t offset) const;
 
   mutable std::mutex mutex_;
-  std::deque<Entry> entries_;  ///< the front one is never finished
+  FrontQueue<Entry> entries_;  ///< the front one is never finished
   std::size_t taken_ = 0;      ///< of entries_, from the front
   std::int64_t offset_max_ = 0;
   std::atomic<std::size_t> count_{0};

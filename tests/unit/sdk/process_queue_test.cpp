@@ -52,6 +52,32 @@ TEST_SUITE("sdk/process_queue") {
     CHECK(q.remove(messages({6})) == -1);  // nothing was cached
   }
 
+  TEST_CASE("a queue that is filled and emptied in turn stays in order and keeps little") {
+    FrontQueue<std::string> q;
+    int in = 0;
+    int out = 0;
+    for (int round = 0; round < 200; ++round) {
+      for (int i = 0; i < 7 + round % 60; ++i) {
+        q.push_back(std::to_string(in++));
+      }
+      for (int i = 0; i < 5 + round % 61 && !q.empty(); ++i) {
+        REQUIRE(q.front() == std::to_string(out++));
+        q.pop_front();
+      }
+      REQUIRE(q.size() == static_cast<std::size_t>(in - out));
+      REQUIRE((q.empty() || q.back() == std::to_string(in - 1)));
+      q.insert(q.size() / 2, "between");
+      REQUIRE(*(q.begin() + static_cast<std::ptrdiff_t>((q.size() - 1) / 2)) == "between");
+      FrontQueue<std::string> without;
+      for (std::string& s : q) {
+        if (s != "between") {
+          without.push_back(std::move(s));
+        }
+      }
+      q.swap(without);
+    }
+  }
+
   TEST_CASE("finishing twice and unknown offsets change nothing") {
     ProcessQueue q;
     q.put(messages({1, 2, 3}));
