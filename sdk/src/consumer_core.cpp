@@ -11,12 +11,9 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
 namespace tenon::sdk::detail {
 namespace {
-
-constexpr std::chrono::milliseconds kDrainPoll{5};
 
 template <class T>
 Result<void> in_range(const char* name, T value, T low, T high) {
@@ -398,26 +395,15 @@ void ConsumerCore::resume() {
 
 bool ConsumerCore::drain(std::chrono::milliseconds limit) {
   closing_.store(true);
-  const auto end = std::chrono::steady_clock::now() + limit;
-  const auto left = [end] {
-    return std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+  // The pool is idle also while suspended queues wait for their time. A queue that is in a call now
+  // is closed by its own listener: it does not go on before that returns.
+  const auto waits = [this](bool also_in_call) {
+    const std::vector<QueueStatePtr> all = states();
+    return orderly_ && std::any_of(all.begin(), all.end(), [&](const QueueStatePtr& state) {
+             return state->cache.waiting() > 0 && (also_in_call || !state->in_call.load());
+           });
   };
-  while (pool_->drain(std::max(left(), kDrainPoll))) {
-    // The pool is idle also while suspended queues wait for their time. A queue that is in a call
-    // now is closed by its own listener: it does not go on before that returns.
-    bool waits = false;
-    bool suspended = false;
-    for (const QueueStatePtr& state : states()) {
-      const bool some = orderly_ && state->cache.waiting() > 0;
-      waits = waits || some;
-      suspended = suspended || (some && !state->in_call.load());
-    }
-    if (!suspended || left() <= kDrainPoll) {
-      return !waits;
-    }
-    std::this_thread::sleep_for(kDrainPoll);
-  }
-  return false;
+  return pool_->drain(limit, [&] { return !waits(false); }) && !waits(true);
 }
 
 void ConsumerCore::stop() {

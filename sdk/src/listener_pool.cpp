@@ -139,7 +139,7 @@ void ListenerPool::run_locked(std::unique_lock<std::mutex>& lock) {
   lock.lock();
   mean_ns_ += (took - mean_ns_) / 8;
   --running_;
-  if (running_ == 0 || stopped_) {
+  if (draining_ > 0 || stopped_) {
     quiet_.notify_all();
   }
 }
@@ -162,9 +162,19 @@ bool ListenerPool::idle_except_own() const {
   return running_ <= Inside::depth(this);
 }
 
-bool ListenerPool::drain(std::chrono::milliseconds limit) {
+bool ListenerPool::drain(std::chrono::milliseconds limit, const std::function<bool()>& settled) {
   std::unique_lock lock(mutex_);
-  return quiet_.wait_for(lock, limit, [this] { return queue_.empty() && idle_except_own(); });
+  ++draining_;
+  const bool done = quiet_.wait_for(lock, limit, [&] {
+    return queue_.empty() && idle_except_own() && (stopped_ || !settled || settled());
+  });
+  --draining_;
+  return done;
+}
+
+void ListenerPool::look_again() {
+  const std::scoped_lock lock(mutex_);
+  quiet_.notify_all();
 }
 
 void ListenerPool::stop() {

@@ -41,8 +41,12 @@ class ListenerPool : public std::enable_shared_from_this<ListenerPool> {
   /// @return false after stop(); until then the function runs, or is dropped by stop()
   bool post(std::function<void()> fn);
 
-  /// Waits until all that was submitted has run, at most so long.
-  bool drain(std::chrono::milliseconds limit);
+  /// Waits until all that was submitted has run and `settled` says yes, at most so long. It is asked
+  /// with the pool locked: when a call has ended, after look_again(), and at the end of the time.
+  /// After stop() nobody is waited for but the calls that run. @return false if not
+  bool drain(std::chrono::milliseconds limit, const std::function<bool()>& settled = {});
+  /// What drain()'s `settled` looks at may have changed.
+  void look_again();
   /// Drops what waits, waits for what runs (unless the caller is inside of it), ends the threads.
   /// Idempotent.
   void stop();
@@ -63,11 +67,12 @@ class ListenerPool : public std::enable_shared_from_this<ListenerPool> {
   Run run_;
   mutable std::mutex mutex_;
   std::condition_variable work_;
-  std::condition_variable quiet_;
+  std::condition_variable quiet_;  ///< a call has ended, for drain() and stop()
   std::deque<Work> queue_;
   std::vector<std::thread> threads_;
   std::size_t sleeping_ = 0;
   std::size_t running_ = 0;
+  std::size_t draining_ = 0;          ///< calls of drain()
   std::int64_t mean_ns_ = 1'000'000;  ///< of a listener call, smoothed: decides how many to wake
   bool stopped_ = false;
 };

@@ -359,6 +359,7 @@ void Orderly::lose(const QueueStatePtr& state) {
     }
   }
   state->cache.clear();
+  core_.pool_->look_again();
   core_.client_.wake_rebalance();
 }
 

@@ -230,6 +230,7 @@ void ConsumerCore::on_illegal_offset(const QueueStatePtr& state, std::int64_t ne
       self->owned_.erase(state->queue);
     }
     state->cache.clear();
+    self->pool_->look_again();
     if (!stored) {
       log_warn("sdk", "corrected offset not stored topic={}", state->queue.topic);
     }

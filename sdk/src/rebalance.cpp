@@ -261,6 +261,7 @@ void ConsumerCore::drop(const QueueStatePtr& state, bool persist_offset) {
   if (orderly_ && clustering()) {
     orderly_->unlock({state}, false);
   }
+  pool_->look_again();
 }
 
 std::optional<std::int64_t> ConsumerCore::start_offset(const Queue& queue, QueueState& state) {

@@ -78,6 +78,59 @@ TEST_SUITE("sdk/listener_pool") {
     CHECK(inside.load() == 8);
   }
 
+  TEST_CASE("drain from inside a call ends with the last of the other calls") {
+    std::atomic<int> begun{0};
+    std::atomic<int> drained{-1};
+    std::atomic<bool> release{false};
+    const auto pool = std::make_shared<ListenerPool>(
+        2, 1, Executor(), [](const std::shared_ptr<void>&, std::span<const MessageView>) {});
+    pool->post([&] {
+      ++begun;
+      begun.notify_all();
+      release.wait(false);
+    });
+    // A call of unknown length wakes the second thread.
+    pool->post([&] {
+      const auto begin = std::chrono::steady_clock::now();
+      ++begun;
+      begun.notify_all();
+      const bool all = pool->drain(20s);
+      drained = all && std::chrono::steady_clock::now() - begin < 10s ? 1 : 0;
+      drained.notify_all();
+    });
+    for (int n = begun.load(); n != 2; n = begun.load()) {
+      begun.wait(n);
+    }
+    CHECK(drained.load() == -1);
+    release = true;
+    release.notify_all();
+    drained.wait(-1);
+    CHECK(drained.load() == 1);
+    pool->stop();
+  }
+
+  TEST_CASE("drain asks its owner again when told to, and at the end of its time") {
+    const auto pool = std::make_shared<ListenerPool>(
+        1, 1, Executor(), [](const std::shared_ptr<void>&, std::span<const MessageView>) {});
+    std::atomic<int> asked{0};
+    std::atomic<bool> settled{false};
+    std::thread helper([&] {
+      asked.wait(0);
+      settled = true;
+      pool->look_again();
+    });
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK(pool->drain(20s, [&] {
+      ++asked;
+      asked.notify_all();
+      return settled.load();
+    }));
+    CHECK(std::chrono::steady_clock::now() - begin < 10s);
+    helper.join();
+    CHECK_FALSE(pool->drain(1ms, [] { return false; }));
+    pool->stop();
+  }
+
   TEST_CASE("stop waits for what runs and drops what waits") {
     std::atomic<int> begun{0};
     std::atomic<int> ended{0};
