@@ -59,13 +59,4 @@ class BrokerTable {
   std::map<std::string, std::unique_ptr<BrokerState>, std::less<>> brokers_;
 };
 
-/// Calls fn for the reports one after the other.
-template <class Fn>
-void for_each_report(const tenon_send_report* reports, std::size_t stride, std::size_t n, Fn&& fn) {
-  const plugin::Strided<const tenon_send_report> all(reports, stride, n);
-  for (std::size_t i = 0; i < n; ++i) {
-    fn(all[i]);
-  }
-}
-
 }  // namespace tenon::selector_adaptive

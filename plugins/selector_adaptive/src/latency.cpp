@@ -1,16 +1,14 @@
 // tenon.selector.latency: of the next two brokers in turn, the one that has answered faster of late.
 // Failures count as slow. One send in kLookAgain goes where it is its turn, so that a broker that
 // has recovered is noticed.
-#include "broker_table.h"
+#include "adaptive.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace {
 
 using tenon::selector_adaptive::BrokerState;
-using tenon::selector_adaptive::BrokerTable;
-using tenon::selector_adaptive::TopicState;
+using tenon::selector_adaptive::Choice;
 
 constexpr std::uint32_t kLookAgain = 32;
 constexpr std::uint32_t kWeight = 8;  ///< a new value counts one part in so many
@@ -23,67 +21,45 @@ struct Latency {
                                                .name = "latency",
                                                .vendor = "Tenon",
                                                .doc = "the faster of the next two brokers"};
-  using Interfaces = tenon::plugin::Offers<tenon::plugin::QueueSelector>;
 
-  explicit Latency(tenon::plugin::Host&) {}
-
-  tenon_status set_queues(tenon_queue_set* set) {
-    table_.set_queues(set);
-    return TENON_OK;
-  }
-  void drop_queues(tenon_queue_set* set) { BrokerTable::drop_queues(set); }
-
-  std::int32_t select(const tenon_queue_set* set, const tenon_select* how) noexcept {
-    auto* topic = static_cast<TopicState*>(set->slot);
-    if (topic == nullptr || set->count == 0) {
-      return TENON_EMPTY;
-    }
-    const tenon::plugin::Strided<const tenon_queue_ref> queues(
-        set->queues, set->stride, set->count);
-    const std::string_view avoid = tenon::plugin::text(how->last_broker);
-    const std::uint32_t turn = topic->turn.fetch_add(1, std::memory_order_relaxed);
-    std::uint32_t first = set->count;
-    for (std::uint32_t i = 0; i < set->count; ++i) {
-      const std::uint32_t k = (turn + i) % set->count;
-      if (!avoid.empty() && tenon::plugin::text(queues[k].broker) == avoid) {
+  static std::optional<std::uint32_t> select(const Choice& choice) noexcept {
+    std::optional<std::uint32_t> first;
+    for (std::uint32_t i = 0; i < choice.count(); ++i) {
+      const std::uint32_t k = choice.at(i);
+      if (!choice.allowed(k)) {
         continue;
       }
-      if (first == set->count) {
+      if (!first) {
         first = k;
-        if (turn % kLookAgain == 0) {
+        if (choice.turn() % kLookAgain == 0) {
           break;
         }
-      } else if (topic->by_queue[k] != topic->by_queue[first]) {
-        return static_cast<std::int32_t>(cost(*topic, k) < cost(*topic, first) ? k : first);
+      } else if (&choice.broker(k) != &choice.broker(*first)) {
+        return cost(choice.broker(k)) < cost(choice.broker(*first)) ? k : *first;
       }
     }
-    // All of one broker, or only the failed one has queues.
-    return static_cast<std::int32_t>(first == set->count ? turn % set->count : first);
+    return first;
   }
 
-  void report(const tenon_send_report* reports, std::size_t stride, std::size_t n) {
-    tenon::selector_adaptive::for_each_report(
-        reports, stride, n, [this](const tenon_send_report& r) {
-          BrokerState& broker = table_.of(tenon::plugin::text(r.broker));
-          std::uint32_t us = std::min(r.latency_ms, kLatencyMaxMs) * 1'000 + 1;
-          if (r.outcome != TENON_SEND_OK && r.outcome != TENON_SEND_REACHABLE) {
-            us = std::max(us, kFailureUs);
-          }
-          const std::uint32_t old = broker.latency_us.load(std::memory_order_relaxed);
-          // Two reports at the same time: one of them may be lost, which does not matter.
-          broker.latency_us.store(old == 0 ? us : old - old / kWeight + us / kWeight,
-                                  std::memory_order_relaxed);
-        });
+  static void chosen(BrokerState&, std::uint32_t) noexcept {}
+
+  static void report(BrokerState& broker, const tenon_send_report& r) noexcept {
+    std::uint32_t us = std::min(r.latency_ms, kLatencyMaxMs) * 1'000 + 1;
+    if (r.outcome != TENON_SEND_OK && r.outcome != TENON_SEND_REACHABLE) {
+      us = std::max(us, kFailureUs);
+    }
+    const std::uint32_t old = cost(broker);
+    // Two reports at the same time: one of them may be lost, which does not matter.
+    broker.latency_us.store(old == 0 ? us : old - old / kWeight + us / kWeight,
+                            std::memory_order_relaxed);
   }
 
  private:
-  static std::uint32_t cost(const TopicState& topic, std::uint32_t queue) noexcept {
-    return topic.by_queue[queue]->latency_us.load(std::memory_order_relaxed);
+  static std::uint32_t cost(const BrokerState& broker) noexcept {
+    return broker.latency_us.load(std::memory_order_relaxed);
   }
-
-  BrokerTable table_;
 };
 
 }  // namespace
 
-TENON_PLUGINS(Latency);
+TENON_PLUGINS(tenon::selector_adaptive::Adaptive<Latency>);
