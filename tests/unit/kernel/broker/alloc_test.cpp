@@ -1,37 +1,14 @@
 // No allocation per send on the handler path in the steady state: operator new is counted per
 // thread while the router takes decoded sends, as an I/O thread hands them over.
 #include "broker_rig.h"
+#include "counting_new.h"
 #include "processors/router.h"
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <future>
-#include <new>
 #include <string>
 #include <vector>
-
-namespace {
-thread_local std::uint64_t allocations = 0;
-}
-
-// GCC sees the free() of memory from the replaced operator new and calls it a mismatch.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes)) {
-    return p;
-  }
-  throw std::bad_alloc();
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, std::size_t) noexcept {
-  std::free(p);
-}
-#pragma GCC diagnostic pop
 
 using namespace tenon;
 using namespace tenon::broker;
@@ -104,11 +81,11 @@ TEST_SUITE("broker/alloc") {
       for (int i = 0; i < 20; ++i) {
         round();  // warms scratch memory, handles and queue files
       }
-      const std::uint64_t before = allocations;
+      const std::uint64_t before = tenon::test::allocations_of_thread();
       for (int i = 0; i < kRounds; ++i) {
         round();
       }
-      done.set_value(allocations - before);
+      done.set_value(tenon::test::allocations_of_thread() - before);
     });
     const std::uint64_t counted = done.get_future().get();
     rig.pool->stop();  // before the router goes

@@ -1,5 +1,5 @@
-// The steady state of the codecs does not allocate. This file replaces operator new of the test
-// executable by one that counts per thread.
+// The steady state of the codecs does not allocate: operator new is counted per thread.
+#include "counting_new.h"
 #include "hex.h"
 
 #include "tenon/base/endian.h"
@@ -9,41 +9,7 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <new>
 #include <vector>
-
-namespace {
-thread_local std::size_t allocations = 0;
-
-void* counted(std::size_t bytes) {
-  ++allocations;
-  void* p = std::malloc(bytes == 0 ? 1 : bytes);
-  if (p == nullptr) {
-    throw std::bad_alloc();
-  }
-  return p;
-}
-}  // namespace
-
-void* operator new(std::size_t bytes) {
-  return counted(bytes);
-}
-void* operator new[](std::size_t bytes) {
-  return counted(bytes);
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete[](void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, std::size_t) noexcept {
-  std::free(p);
-}
-void operator delete[](void* p, std::size_t) noexcept {
-  std::free(p);
-}
 
 using namespace tenon;
 using namespace tenon::proto;
@@ -109,19 +75,19 @@ TEST_SUITE("proto/allocation") {
       };
       once();  // Buffers grow to their final size.
       REQUIRE(bytes > 1000);
-      const std::size_t before = allocations;
+      const std::uint64_t before = test::allocations_of_thread();
       for (int i = 0; i < 1000; ++i) {
         once();
       }
-      CHECK(allocations - before == 0);
+      CHECK(test::allocations_of_thread() - before == 0);
       CHECK(bytes > 1000 * 1000);
     }
   }
 
   TEST_CASE("the counter counts") {
-    const std::size_t before = allocations;
+    const std::uint64_t before = test::allocations_of_thread();
     std::vector<int> v(100);
     CHECK(v.size() == 100);
-    CHECK(allocations - before >= 1);
+    CHECK(test::allocations_of_thread() - before >= 1);
   }
 }

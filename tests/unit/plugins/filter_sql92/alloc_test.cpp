@@ -1,37 +1,10 @@
-// No allocation per evaluation: operator new and malloc are counted per thread.
+// No allocation per evaluation: operator new is counted per thread.
+#include "counting_new.h"
 #include "sql.h"
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <new>
 #include <string>
-
-namespace {
-thread_local std::uint64_t allocations = 0;
-}
-
-// GCC sees the free() of memory from the replaced operator new and calls it a mismatch.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-void* operator new(std::size_t bytes) {
-  ++allocations;
-  if (void* p = std::malloc(bytes)) {
-    return p;
-  }
-  throw std::bad_alloc();
-}
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  ++allocations;
-  return std::malloc(bytes);
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, std::size_t) noexcept {
-  std::free(p);
-}
-#pragma GCC diagnostic pop
 
 using namespace tenon::filter_sql92;
 
@@ -50,11 +23,11 @@ TEST_SUITE("plugins/filter_sql92") {
                              "price = -price",
                              "name > price"}) {
       const Program program = tenon::test::compiled(text, Dialect::k5);
-      const std::uint64_t before = allocations;
+      const std::uint64_t before = tenon::test::allocations_of_thread();
       for (int i = 0; i < 100; ++i) {
         static_cast<void>(program.run(message));
       }
-      used += allocations - before;
+      used += tenon::test::allocations_of_thread() - before;
     }
     CHECK(used == 0);
   }
