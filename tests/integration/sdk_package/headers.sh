@@ -4,14 +4,11 @@
 set -euo pipefail
 build=$1
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-headers-XXXXXX")
-trap 'rm -rf "$tmp"' EXIT
+. "$(dirname "$0")/limited.sh"
 prefix=$tmp/prefix
 
-fail() { echo "FAILED: $*"; exit 1; }
-quiet() { "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "$*"; }; }
-
 for component in tenon_api tenon_client; do
-  quiet cmake --install "$build" --component $component --prefix "$prefix"
+  quiet 60 cmake --install "$build" --component $component --prefix "$prefix"
 done
 for compiler in g++ clang++-14; do
   command -v $compiler >/dev/null || { [ $compiler = clang++-14 ] && continue; fail "no $compiler"; }
@@ -19,10 +16,10 @@ for compiler in g++ clang++-14; do
     (
       name=$tmp/$(tr / _ <<<"$header")
       echo "#include <$header>" >"$name.$compiler.cpp"
-      $compiler -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -I"$prefix/include" -fsyntax-only -MD \
-        -MF "$name.$compiler.d" "$name.$compiler.cpp" >"$name.$compiler.log" 2>&1 || echo failed >"$name.$compiler.failed"
+      timeout 120 $compiler -std=c++20 -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -I"$prefix/include" -fsyntax-only -MD \
+        -MF "$name.$compiler.d" "$name.$compiler.cpp" >"$name.$compiler.log" 2>&1 || echo "failed with $?" | tee -a "$name.$compiler.log" >"$name.$compiler.failed"
     ) &
-    while [ "$(jobs -r | wc -l)" -ge 2 ]; do wait -n; done
+    while [ "$(jobs -r | wc -l)" -ge 2 ]; do wait -n || true; done
   done
 done
 wait
@@ -33,7 +30,7 @@ foreign=$(cat "$tmp"/*.d | tr ' \\' '\n\n' | grep -E '^/usr/(local/)?include/(bo
 for compiler in gcc clang-14; do
   command -v $compiler >/dev/null || continue
   printf '#include <tenon/client.h>\n#include <tenon/abi/plugin.h>\nint main(void) { return 0; }\n' >"$tmp/c.c"
-  quiet $compiler -std=c11 -Wall -Wextra -pedantic -Wconversion -Wstrict-prototypes -Werror -I"$prefix/include" -fsyntax-only "$tmp/c.c"
+  quiet 120 $compiler -std=c11 -Wall -Wextra -pedantic -Wconversion -Wstrict-prototypes -Werror -I"$prefix/include" -fsyntax-only "$tmp/c.c"
 done
 
 echo "$(ls "$tmp"/*.d | wc -l) compilations"

@@ -7,14 +7,11 @@ set -euo pipefail
 build=$1 source=$2 with_broker=$3
 here=$source/tests/integration/sdk_package examples=$source/sdk/examples
 tmp=$(mktemp -d "${TMPDIR:-/tmp}/tenon-sdk-XXXXXX")
-trap 'rm -rf "$tmp"' EXIT
+. "$here/limited.sh"
 prefix=$tmp/prefix
 
-fail() { echo "FAILED: $*"; exit 1; }
-quiet() { "$@" >"$tmp/log" 2>&1 || { cat "$tmp/log"; fail "$*"; }; }
-
 for component in tenon_api tenon_client; do
-  quiet cmake --install "$build" --component $component --prefix "$prefix"
+  quiet 60 cmake --install "$build" --component $component --prefix "$prefix"
 done
 libdir=$(dirname "$(find "$prefix" -name libtenon.so)")
 
@@ -36,35 +33,35 @@ odd=$(nm -gC --defined-only "$libdir/libtenon.a" 2>/dev/null | cut -d' ' -f3- | 
 [ -z "$odd" ] || fail "libtenon.a shows its Boost: $odd"
 
 # -- programs
-configure() { quiet cmake -S "$1" -B "$2" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DEXAMPLES="$examples" "${@:3}"; }
+configure() { quiet 120 cmake -S "$1" -B "$2" -G Ninja -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 -DEXAMPLES="$examples" "${@:3}"; }
 configure "$here" "$tmp/out"
-quiet cmake --build "$tmp/out" -j 2
+quiet 240 cmake --build "$tmp/out" -j 2
 configure "$here/c_only" "$tmp/c"
-quiet cmake --build "$tmp/c"
+quiet 240 cmake --build "$tmp/c"
 export PKG_CONFIG_PATH=$libdir/pkgconfig
 # shellcheck disable=SC2046
-quiet c++ -std=c++20 "$examples/send.cpp" -o "$tmp/out/send_pc" $(pkg-config --cflags --libs tenon-client) -Wl,-rpath,"$libdir"
+quiet 120 c++ -std=c++20 "$examples/send.cpp" -o "$tmp/out/send_pc" $(pkg-config --cflags --libs tenon-client) -Wl,-rpath,"$libdir"
 # shellcheck disable=SC2046
-quiet c++ -std=c++20 "$here/tested.cpp" -o "$tmp/out/tested_pc" $(pkg-config --cflags --libs tenon-testing) -Wl,-rpath,"$libdir"
+quiet 120 c++ -std=c++20 "$here/tested.cpp" -o "$tmp/out/tested_pc" $(pkg-config --cflags --libs tenon-testing) -Wl,-rpath,"$libdir"
 # The library is built by g++; programs may be built by clang (with g++'s standard library).
 clang=()
 if command -v clang++-14 >/dev/null; then
   clang=(send_clang)
   # shellcheck disable=SC2046
-  quiet clang++-14 -std=c++20 -Wall -Wextra -Werror "$examples/send_async.cpp" -o "$tmp/out/send_clang" $(pkg-config --cflags --libs tenon-client) -Wl,-rpath,"$libdir"
+  quiet 120 clang++-14 -std=c++20 -Wall -Wextra -Werror "$examples/send_async.cpp" -o "$tmp/out/send_clang" $(pkg-config --cflags --libs tenon-client) -Wl,-rpath,"$libdir"
 fi
 
-quiet "$tmp/out/tested"
-quiet "$tmp/out/tested_pc"
+quiet 60 "$tmp/out/tested"
+quiet 60 "$tmp/out/tested_pc"
 for program in app send_static send_pc send_async foreign_shared foreign_static "${clang[@]}"; do
-  quiet "$with_broker" "$tmp/out/$program" --namesrv {} Package
+  quiet 60 "$with_broker" --limit 45 "$tmp/out/$program" --namesrv {} Package
 done
-quiet "$with_broker" --topic Package "$tmp/c/c_client" Package
+quiet 60 "$with_broker" --limit 45 --topic Package "$tmp/c/c_client" Package
 
 # -- as a part of another project: everything that is needed is found; building it would build all again
 configure "$here/embedded" "$tmp/embedded" -DSOURCE="$source"
 for target in app app_static app_test; do
-  quiet ninja -C "$tmp/embedded" -n $target
+  quiet 120 ninja -C "$tmp/embedded" -n $target
   grep -qE 'Linking CXX executable .*'$target "$tmp/log" || { tail -5 "$tmp/log"; fail "no rule links $target"; }
 done
 echo ok
