@@ -1,5 +1,7 @@
 // What a consumer of the SDK costs: allocations per message, throughput, memory per subscription.
-// The broker is in another process: with_broker sdk_bench [consume [MESSAGES [BYTES [BATCH]]]] [memory [TOPICS]]
+// The broker is in another process: with_broker sdk_bench [consume [MESSAGES [BYTES [BATCH [PULL]]]]] [memory [TOPICS]]
+#include "../support/counting_new.h"
+
 #include "tenon/sdk.h"
 
 #include <atomic>
@@ -9,7 +11,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <new>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,41 +18,6 @@
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-namespace {
-
-std::atomic<std::uint64_t> g_allocations{0};
-std::atomic<std::uint64_t> g_bytes{0};
-
-void* counted(std::size_t size) {
-  g_allocations.fetch_add(1, std::memory_order_relaxed);
-  g_bytes.fetch_add(size, std::memory_order_relaxed);
-  if (void* p = std::malloc(size)) {
-    return p;
-  }
-  throw std::bad_alloc();
-}
-
-}  // namespace
-
-void* operator new(std::size_t size) {
-  return counted(size);
-}
-void* operator new[](std::size_t size) {
-  return counted(size);
-}
-void operator delete(void* p) noexcept {
-  std::free(p);
-}
-void operator delete[](void* p) noexcept {
-  std::free(p);
-}
-void operator delete(void* p, std::size_t) noexcept {
-  std::free(p);
-}
-void operator delete[](void* p, std::size_t) noexcept {
-  std::free(p);
-}
 
 namespace {
 
@@ -92,7 +58,10 @@ bool wait_for(F done, std::chrono::seconds limit) {
 }
 
 /// Fills a topic, then measures from the first to the last message of a new group.
-int consume(std::uint64_t messages, std::size_t bytes, std::size_t batch_max) {
+int consume(std::uint64_t messages,
+            std::size_t bytes,
+            std::size_t batch_max,
+            std::size_t pull_batch) {
   auto client = Client::connect().value();
   auto admin = Admin::open(client).value();
   const std::string topic = "BenchConsume" + std::to_string(bytes);
@@ -118,7 +87,10 @@ int consume(std::uint64_t messages, std::size_t bytes, std::size_t batch_max) {
     double cpu = 0;
     Clock::time_point at{};
   };
-  const auto mark = [] { return Mark{g_allocations, g_bytes, cpu_seconds(), Clock::now()}; };
+  const auto mark = [] {
+    return Mark{
+        tenon::test::allocations(), tenon::test::allocated_bytes(), cpu_seconds(), Clock::now()};
+  };
   // The first tenth warms up.
   const std::uint64_t warm = messages / 10;
   Mark begin;
@@ -130,6 +102,7 @@ int consume(std::uint64_t messages, std::size_t bytes, std::size_t batch_max) {
                               .subscriptions = {{topic, {}}},
                               .start = FromFirst{}};
   options.batch_max = batch_max;
+  options.pull_batch = pull_batch;
   options.threads = 2;
   auto consumer = PushConsumer::concurrent(client, options, [&](std::span<const MessageView> b) {
     for (const MessageView& m : b) {
@@ -152,12 +125,14 @@ int consume(std::uint64_t messages, std::size_t bytes, std::size_t batch_max) {
   const double n = static_cast<double>(messages - warm);
   const double seconds = std::chrono::duration<double>(end.at - begin.at).count();
   std::printf(
-      "consume: %llu messages of %zu bytes, %zu per call: %.0f/s, %.1f MB/s, %.2f us CPU, %.4f "
+      "consume: %llu messages of %zu bytes, %zu per call, %zu per pull: %.0f/s, %.1f MB/s, %.2f us "
+      "CPU, %.4f "
       "allocations and "
       "%.0f bytes allocated per message\n",
       static_cast<unsigned long long>(messages),
       bytes,
       batch_max,
+      pull_batch,
       n / seconds,
       n * static_cast<double>(bytes) / seconds / 1e6,
       (end.cpu - begin.cpu) / n * 1e6,
@@ -218,7 +193,7 @@ int main(int argc, char** argv) {
     const auto number = [&](int index, std::uint64_t otherwise) {
       return argc > index ? std::strtoull(argv[index], nullptr, 10) : otherwise;
     };
-    result |= consume(number(2, 200'000), number(3, 1024), number(4, 32));
+    result |= consume(number(2, 200'000), number(3, 1024), number(4, 32), number(5, 32));
   }
   if (what.empty() || what == "memory") {
     result |= memory(argc > 2 ? std::atoi(argv[2]) : 1000);

@@ -2,17 +2,25 @@
 // and Tenon. One thread sends one message after another (the blocking call that applications use).
 //
 //   java -cp "JARS/*:." Bench NAMESRV_HOST:PORT SECONDS_PER_CASE
+//   java -cp "JARS/*:." Bench NAMESRV_HOST:PORT SECONDS_PER_CASE sdk SEND_TOPIC FULL_TOPIC COUNT
+//
+// The second form has the cases of sdk_load.cpp: one thread, 64 in flight, and a new group that reads COUNT messages of a topic
+// that holds them; each after a run of the same kind that is not reported.
 //
 // Prints a line {"begin":NAME} before and a JSON line after each case: messages per second, latency
 // percentiles in microseconds, failures, CPU seconds of this process.
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.rocketmq.client.consumer.DefaultMQPushConsumer;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.SendCallback;
+import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.producer.SendStatus;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
 import org.apache.rocketmq.common.message.Message;
@@ -92,6 +100,65 @@ public class Bench {
         c.shutdown();
     }
 
+    /** So many in flight all the time: each callback sends the next one. */
+    private static void async(DefaultMQProducer producer, String topic, int size, int inFlight, int length, boolean report) throws Exception {
+        byte[] body = new byte[size];
+        Arrays.fill(body, (byte) 'x');
+        AtomicLong done = new AtomicLong();
+        CountDownLatch left = new CountDownLatch(inFlight);
+        double cpu0 = cpu();
+        long begin = System.nanoTime(), end = begin + length * 1_000_000_000L;
+        SendCallback next = new SendCallback() {
+            @Override public void onSuccess(SendResult r) {
+                done.incrementAndGet();
+                if (System.nanoTime() >= end) { left.countDown(); return; }
+                try { producer.send(new Message(topic, "TagA", "k" + done.get(), body), this); } catch (Exception e) { onException(e); }
+            }
+            @Override public void onException(Throwable e) { e.printStackTrace(); System.exit(1); }
+        };
+        for (int i = 0; i < inFlight; i++) producer.send(new Message(topic, "TagA", "k" + i, body), next);
+        left.await();
+        if (report) say("{\"case\":\"async\",\"count\":%d,\"per_second\":%.0f,\"client_cpu\":%.3f}", done.get(), done.get() / ((System.nanoTime() - begin) / 1e9), cpu() - cpu0);
+    }
+
+    /** A new group reads so many messages; what counts begins after the first tenth. */
+    private static void consume(String topic, long count, int batch, boolean report) throws Exception {
+        AtomicLong got = new AtomicLong(), bytes = new AtomicLong();
+        long warm = count / 10;
+        double[] cpus = new double[2];
+        long[] times = new long[2];
+        CountDownLatch done = new CountDownLatch(1);
+        DefaultMQPushConsumer c = new DefaultMQPushConsumer("bench-consume-" + System.currentTimeMillis());
+        c.setNamesrvAddr(namesrv);
+        c.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
+        c.setConsumeMessageBatchMaxSize(batch);
+        c.subscribe(topic, "*");
+        c.registerMessageListener((MessageListenerConcurrently) (ms, x) -> {
+            long some = 0, n = ms.size();
+            for (MessageExt m : ms) some += m.getBody().length;
+            long before = got.getAndAdd(n);
+            if (before >= warm) bytes.addAndGet(some);
+            else if (before + n >= warm) { cpus[0] = cpu(); times[0] = System.nanoTime(); }
+            if (before < count && before + n >= count) { cpus[1] = cpu(); times[1] = System.nanoTime(); done.countDown(); }
+            return ConsumeConcurrentlyStatus.CONSUME_SUCCESS;
+        });
+        c.start();
+        if (!done.await(300, TimeUnit.SECONDS)) throw new IllegalStateException("only " + got.get() + " messages came");
+        double elapsed = (times[1] - times[0]) / 1e9;
+        if (report) say("{\"case\":\"consume\",\"count\":%d,\"per_second\":%.0f,\"mb_per_second\":%.1f,\"batch\":%d,\"client_cpu\":%.3f}", count - warm, (count - warm) / elapsed, bytes.get() / elapsed / 1e6, batch, cpus[1] - cpus[0]);
+        c.shutdown();
+    }
+
+    private static void sdk(DefaultMQProducer producer, String topic, String full, long count) throws Exception {
+        async(producer, topic, 128, 64, 3, false);
+        async(producer, topic, 128, 64, seconds, true);
+        send(producer, "warm-up", topic, 128, 1, 1);
+        send(producer, "sync", topic, 128, 1, seconds);
+        consume(full, count, 1, false);
+        consume(full, count, 1, true);
+        consume(full, count, 32, true);
+    }
+
     private static void paced(DefaultMQProducer producer, String topic) throws Exception {
         ConcurrentLinkedQueue<Long> took = new ConcurrentLinkedQueue<>();
         say("{\"begin\":\"end-to-end\"}");
@@ -121,6 +188,10 @@ public class Bench {
         producer.setNamesrvAddr(namesrv);
         producer.setSendMsgTimeout(5000);
         producer.start();
+        if (args.length > 2) {
+            sdk(producer, args[3], args[4], Long.parseLong(args[5]));
+            System.exit(0);
+        }
         String topic = "BenchTopic" + System.currentTimeMillis(), big = topic + "K", paced = topic + "P";
         producer.createTopic("TBW102", topic, 8);
         producer.createTopic("TBW102", big, 8);
