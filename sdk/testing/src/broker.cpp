@@ -72,6 +72,14 @@ ConfigNode small_files() {
   return options;
 }
 
+ConfigNode check_times(std::chrono::milliseconds every) {
+  const std::string text = std::to_string(every.count()) + "ms";
+  ConfigNode options;
+  options.set("timeout", ConfigNode{text});
+  options.set("interval", ConfigNode{text});
+  return options;
+}
+
 Result<std::unique_ptr<host::PluginRegistry>> plugins() {
   host::RegistryOptions options;
   options.use_environment = false;
@@ -129,7 +137,8 @@ class Broker::Parts {
     slots.storage.plugin = options_.keep_messages ? "tenon.store.file" : "tenon.store.memory";
     slots.storage.options = options_.keep_messages ? &store_options_ : nullptr;
     slots.filters.push_back({"tenon.filter.sql92", nullptr});
-    slots.txn_check = {"tenon.txn.default", nullptr};
+    slots.txn_check = {"tenon.txn.default",
+                       options_.transaction_check.count() > 0 ? &check_options_ : nullptr};
     broker::BrokerHooks hooks;
     hooks.intercept = [plan = plan_](net::ConnectionHandler& inner) {
       return std::make_unique<FaultGate>(plan, inner);
@@ -185,6 +194,7 @@ class Broker::Parts {
   BrokerOptions options_;
   std::shared_ptr<FaultPlan> plan_ = std::make_shared<FaultPlan>();
   ConfigNode store_options_ = small_files();
+  ConfigNode check_options_ = check_times(options_.transaction_check);
   broker::BrokerConfig config_{};
   std::string address_{};
   std::uint16_t name_server_port_ = 0;

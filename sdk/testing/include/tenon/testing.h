@@ -35,6 +35,9 @@ struct BrokerOptions {
   bool keep_messages = false;
   /// Pauses of the delay levels, which are also those between retries: a retry begins at level 3.
   std::string delay_levels = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h";
+  /// Undecided transactions are asked about after this time and then as often, 1 s to 1 h. 0: after
+  /// 6 s, every 60 s.
+  std::chrono::milliseconds transaction_check{0};
 };
 
 /// Which requests of clients a fault or a count is about.
