@@ -31,6 +31,8 @@ extern "C" {
 typedef struct tenon_client tenon_client;     /* connections, routes, threads */
 typedef struct tenon_producer tenon_producer; /* keeps what it needs of the client alive */
 typedef struct tenon_consumer tenon_consumer; /* the same */
+typedef struct tenon_transaction
+    tenon_transaction;                        /* the same: a producer of transactional messages */
 typedef struct tenon_delivery tenon_delivery; /* a received message */
 
 /* Numbers are those of the C++ library (tenon/sdk/result.h), where RocketMQ's Java client has one also of that. */
@@ -51,7 +53,9 @@ typedef enum tenon_client_code {
   TENON_CLIENT_TIMEOUT = 10002,      /* no answer in time */
   TENON_CLIENT_BROKER_NOT_EXIST = 10003,
   TENON_CLIENT_NO_NAME_SERVER = 10004,
-  TENON_CLIENT_NO_ROUTE = 10005 /* the topic is unknown and cannot be created */
+  TENON_CLIENT_NO_ROUTE = 10005,        /* the topic is unknown and cannot be created */
+  TENON_CLIENT_REQUEST_TIMEOUT = 10006, /* the request was sent, nobody replied in time */
+  TENON_CLIENT_CREATE_REPLY = 10007     /* the message is no request: nothing to reply to */
 } tenon_client_code;
 
 /* Of the last call on this thread that failed, or of the callback that runs on it. Texts are valid until the next call. */
@@ -70,6 +74,18 @@ TENON_CLIENT_API void tenon_client_set_log(tenon_client_log_fn log, void* arg) T
 
 /* ---- client ---- */
 
+/* TLS 1.2 or 1.3 towards name servers and brokers. Files are PEM. */
+typedef struct tenon_tls_options {
+  size_t size;
+  const char* ca_file;     /* who may have signed the servers' certificates; NULL: the system's */
+  const char* server_name; /* the certificate must be for this; NULL: the host of the address */
+  const char* certificate_file; /* of this client, with its chain, where servers ask for one */
+  const char* key_file;         /* of certificate_file */
+  const char* key_password;
+  int32_t no_verify;     /* 1: any certificate is taken */
+  int32_t no_name_check; /* 1: a certificate for another host is taken */
+} tenon_tls_options;
+
 typedef struct tenon_client_options {
   size_t size;
   const char* name_servers;        /* "host:port;host:port"; NULL: environment NAMESRV_ADDR */
@@ -87,6 +103,7 @@ typedef struct tenon_client_options {
   const char* secret_key;
   const char* security_token;   /* of temporary accounts */
   const char* credentials_file; /* YAML as tools.yml, properties or TOML */
+  const tenon_tls_options* tls; /* NULL: not encrypted */
 } tenon_client_options;
 
 /* options may be NULL. */
@@ -102,6 +119,23 @@ typedef struct tenon_property {
   const char* name;
   const char* value;
 } tenon_property;
+
+typedef struct tenon_message_queue {
+  const char* topic;
+  const char* broker; /* its name, as in receipts and tenon_delivery_broker() */
+  int32_t id;
+  int32_t reserved; /* 0 */
+} tenon_message_queue;
+typedef void (*tenon_queue_fn)(void* arg,
+                               const tenon_message_queue* queue); /* valid during the call */
+
+struct tenon_message;
+/* Chooses a queue: gets the writable ones in the order that all clients see (broker, then id). @return an index; any other
+ * number fails the send. Called on the sending thread, or on one of the client if the route was not known yet. */
+typedef int32_t (*tenon_select_fn)(void* arg,
+                                   const tenon_message_queue* queues,
+                                   size_t count,
+                                   const struct tenon_message* message);
 
 typedef struct tenon_message {
   size_t size;
@@ -119,6 +153,12 @@ typedef struct tenon_message {
   int32_t delay_level;   /* 1 to 18: 1s 5s 10s 30s 1m ... 2h */
   int32_t flag;          /* stored as it is */
   int64_t timeout_ms;    /* 0: that of the producer */
+  /* At most one of sharding_key and these two; tried once. */
+  const tenon_message_queue* queue; /* exactly this one */
+  tenon_select_fn select;           /* chooses the queue */
+  void* select_arg;
+  int32_t no_wait;  /* 1: the answer does not wait for what the broker promises (flush, replica) */
+  int32_t reserved; /* 0 */
 } tenon_message;
 
 typedef struct tenon_receipt {
@@ -131,6 +171,9 @@ typedef struct tenon_receipt {
   char offset_id[128]; /* the broker's */
   char broker[256];
   char recall_handle[512]; /* of a message delayed to any time */
+  int32_t message_count;   /* more than 1 of a batch: id is that of the first */
+  int32_t reserved;
+  char transaction_id[128]; /* as the broker answered, mostly empty */
 } tenon_receipt;
 
 typedef struct tenon_producer_options {
@@ -142,6 +185,12 @@ typedef struct tenon_producer_options {
   int32_t compression;          /* 0 zlib, 1 none, 2 lz4, 3 zstd */
   uint64_t compress_from_bytes; /* 0: 4096 */
   uint64_t max_body_bytes;      /* 0: 4 MiB */
+  /* 1, 2: avoids brokers that were slow or failed, as RocketMQ 4.9, RocketMQ 5; 0: only retries do */
+  int32_t fault_tolerance;
+  int32_t retry_not_stored_ok; /* 1: a status other than 0 is tried on another broker; duplicates */
+  int32_t retry_busy;          /* 1: SYSTEM_BUSY is retried like other codes */
+  int32_t default_topic_queues; /* per broker, of a topic created by sending; 0: 4 */
+  const char* create_topic_key; /* what such a topic is made like; NULL: "TBW102" */
 } tenon_producer_options;
 
 /* Called exactly once: on a thread of the client, or on the sending one if the message is refused there. `receipt` is NULL
@@ -203,28 +252,7 @@ TENON_CLIENT_API int32_t tenon_delivery_flag(const tenon_delivery* d) TENON_CLIE
 TENON_CLIENT_API tenon_delivery* tenon_delivery_copy(const tenon_delivery* d) TENON_CLIENT_NOTHROW;
 TENON_CLIENT_API void tenon_delivery_free(tenon_delivery* copy) TENON_CLIENT_NOTHROW;
 
-/* ---- push consumer ---- */
-
-typedef enum tenon_ack {
-  TENON_ACK_SUCCESS = 0,
-  TENON_ACK_RETRY =
-      1, /* again later; in order: the queue pauses and the batch comes again before anything else */
-  TENON_ACK_DEAD_LETTER = 2 /* to the dead letter queue at once; not in order */
-} tenon_ack;
-
-/* Zero when the listener is called; it may change what it wants to. */
-typedef struct tenon_ack_details {
-  size_t size;
-  size_t done; /* with TENON_ACK_RETRY: so many messages at the front are done; not in order */
-  int32_t delay_level; /* with TENON_ACK_RETRY: 0 by attempt, 1 to 18 that level; not in order */
-  int32_t pause_ms;    /* with TENON_ACK_RETRY in order: 0 as the options say */
-} tenon_ack_details;
-
-/* @return a tenon_ack; anything else counts as TENON_ACK_RETRY. Called from several threads at once. */
-typedef int32_t (*tenon_listener_fn)(void* arg,
-                                     const tenon_delivery* const* messages,
-                                     size_t count,
-                                     tenon_ack_details* details);
+/* ---- consumers: client_push.h, client_pull.h ---- */
 
 typedef struct tenon_subscription {
   const char* topic;
@@ -239,46 +267,13 @@ typedef enum tenon_start {
   TENON_START_TIME = 2
 } tenon_start;
 
-typedef struct tenon_consumer_options {
-  size_t size;
-  const char* group;
-  const tenon_subscription* subscriptions; /* the same in all members of a group */
-  size_t subscription_count;
-  const char* allocator;        /* id or wire name of an allocator plug-in; NULL: AVG */
-  const char* local_offset_dir; /* broadcasting; NULL: $HOME/.rocketmq_offsets */
-  int64_t start_ms;             /* TENON_START_TIME: milliseconds since the epoch */
-  int32_t start;                /* tenon_start: where a queue without a committed offset starts */
-  int32_t broadcasting;         /* 1: each message to every member */
-  int32_t orderly;              /* 1: messages of a queue one after another in their order */
-  int32_t max_attempts;         /* 0: 16; -1: endless, orderly only */
-  uint32_t threads;             /* 0: 20 */
-  uint32_t batch_max;           /* messages per call; 0: 1 */
-  uint32_t pull_batch;          /* 0: 32 */
-  uint32_t cached_max_messages; /* per queue; 0: 1000 */
-  int64_t suspend_delay_ms;     /* orderly; 0: 1000 */
-  int64_t consume_timeout_ms;   /* 0: 15 minutes */
-  int64_t drain_on_close_ms;    /* tenon_consumer_close() waits so long; 0: 10000 */
-} tenon_consumer_options;
-
-/* Joins the group and starts. At least once: an offset is committed when all messages before it are done. */
-TENON_CLIENT_API int32_t tenon_consumer_open(tenon_client* client,
-                                             const tenon_consumer_options* options,
-                                             tenon_listener_fn listener,
-                                             void* arg,
-                                             tenon_consumer** out) TENON_CLIENT_NOTHROW;
-TENON_CLIENT_API void tenon_consumer_pause(tenon_consumer* consumer)
-    TENON_CLIENT_NOTHROW; /* no more pulls */
-TENON_CLIENT_API void tenon_consumer_resume(tenon_consumer* consumer) TENON_CLIENT_NOTHROW;
-/* Stops pulling, waits for listeners and cached messages, commits, leaves. @return TENON_CLIENT_TIMEOUT if messages were left */
-TENON_CLIENT_API int32_t tenon_consumer_close(tenon_consumer* consumer) TENON_CLIENT_NOTHROW;
-/* Waits for running listener calls only, commits and leaves. The listener is not called when this has returned, unless
- * it was called from the listener. */
-TENON_CLIENT_API void tenon_consumer_destroy(tenon_consumer* consumer) TENON_CLIENT_NOTHROW;
-
 #ifdef __cplusplus
 }
 #endif
 
 #include "tenon/client_pull.h"
+#include "tenon/client_push.h"
+#include "tenon/client_send.h"
+#include "tenon/client_transaction.h"
 
 #endif /* TENON_CLIENT_H */

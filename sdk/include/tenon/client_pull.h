@@ -16,20 +16,23 @@ typedef struct tenon_pull_options {
   const tenon_subscription*
       subscriptions; /* shared among the members of the group; none: tenon_pull_assign() */
   size_t subscription_count;
-  const char* allocator;        /* id or wire name of an allocator plug-in; NULL: AVG */
-  int64_t start_ms;             /* TENON_START_TIME: milliseconds since the epoch */
-  int32_t start;                /* tenon_start: where a queue without a committed offset starts */
-  int32_t auto_commit;          /* 1: tenon_pull_poll() commits what the calls before returned */
-  uint32_t poll_max;            /* messages per call; 0: 32 */
-  uint32_t cached_max_messages; /* fetched ahead, per queue; 0: 1000 */
+  const char* allocator;         /* id or wire name of an allocator plug-in; NULL: AVG */
+  int64_t start_ms;              /* TENON_START_TIME: milliseconds since the epoch */
+  int32_t start;                 /* tenon_start: where a queue without a committed offset starts */
+  int32_t auto_commit;           /* 1: tenon_pull_poll() commits what the calls before returned */
+  uint32_t poll_max;             /* messages per call; 0: 32 */
+  uint32_t cached_max_messages;  /* fetched ahead, per queue; 0: 1000 */
+  const char* local_offset_dir;  /* broadcasting; NULL: $HOME/.rocketmq_offsets */
+  int64_t commit_interval_ms;    /* of auto_commit; 0: 5000 */
+  int64_t rebalance_interval_ms; /* 0: 20000 */
+  int64_t pull_error_delay_ms;   /* 0: 1000 */
+  int32_t broadcasting;          /* 1: each message to every member */
+  uint32_t pull_batch;           /* messages for each request to a broker; 0: 32 */
+  uint32_t cached_max_mib;       /* fetched ahead, per queue; 0: 100 */
+  uint32_t reserved;             /* 0 */
 } tenon_pull_options;
 
-typedef struct tenon_pull_queue {
-  const char* topic;
-  const char* broker; /* its name, as tenon_delivery_broker() */
-  int32_t id;
-  int32_t reserved; /* 0 */
-} tenon_pull_queue;
+typedef tenon_message_queue tenon_pull_queue;
 
 TENON_CLIENT_API int32_t tenon_pull_open(tenon_client* client,
                                          const tenon_pull_options* options,

@@ -32,35 +32,34 @@ std::vector<std::string> folders(const char* joined) {
   return out;
 }
 
-ClientOptions client_options(const tenon_client_options& in) {
-  using std::chrono::milliseconds;
+Result<ClientOptions> client_options(const tenon_client_options& in) {
   ClientOptions out;
   out.name_servers = text(in.name_servers);
   out.instance_name = text(in.instance_name);
   out.client_ip = text(in.client_ip);
   out.plugin_dirs = folders(in.plugin_dirs);
-  if (in.io_threads != 0) {
-    out.io_threads = in.io_threads;
-  }
-  if (in.connections_per_broker != 0) {
-    out.connections_per_broker = in.connections_per_broker;
-  }
-  if (in.route_refresh_ms != 0) {
-    out.route_refresh = milliseconds(in.route_refresh_ms);
-  }
-  if (in.heartbeat_ms != 0) {
-    out.heartbeat = milliseconds(in.heartbeat_ms);
-  }
-  if (in.api_timeout_ms != 0) {
-    out.api_timeout = milliseconds(in.api_timeout_ms);
-  }
-  if (in.connect_timeout_ms != 0) {
-    out.connect_timeout = milliseconds(in.connect_timeout_ms);
-  }
+  set(out.io_threads, in.io_threads);
+  set(out.connections_per_broker, in.connections_per_broker);
+  set(out.route_refresh, in.route_refresh_ms);
+  set(out.heartbeat, in.heartbeat_ms);
+  set(out.api_timeout, in.api_timeout_ms);
+  set(out.connect_timeout, in.connect_timeout_ms);
   out.credentials.access_key = text(in.access_key);
   out.credentials.secret_key = text(in.secret_key);
   out.credentials.security_token = text(in.security_token);
   out.credentials_file = text(in.credentials_file);
+  tenon_tls_options tls;
+  if (!adopt(in.tls, tls)) {
+    return Error{Errc::kInvalidArgument, -1, "options.tls.size is wrong"};
+  }
+  out.tls.enabled = in.tls != nullptr;
+  out.tls.verify = tls.no_verify == 0;
+  out.tls.check_name = tls.no_name_check == 0;
+  out.tls.ca_file = text(tls.ca_file);
+  out.tls.server_name = text(tls.server_name);
+  out.tls.certificate_file = text(tls.certificate_file);
+  out.tls.key_file = text(tls.key_file);
+  out.tls.key_password = text(tls.key_password);
   return out;
 }
 
@@ -127,7 +126,11 @@ int32_t tenon_client_connect(const tenon_client_options* options, tenon_client**
       return c::failed(Errc::kInvalidArgument,
                        "tenon_client_connect: options.size or out is wrong");
     }
-    auto client = Client::connect(c::client_options(in));
+    auto settings = c::client_options(in);
+    if (!settings) {
+      return c::failed(settings.error());
+    }
+    auto client = Client::connect(std::move(*settings));
     if (!client) {
       return c::failed(client.error());
     }

@@ -1,7 +1,8 @@
 // C interface: received messages and push consumer.
-#include "c/c_support.h"
+#include "c/c_message.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <new>
 #include <span>
@@ -13,7 +14,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-const char* give(std::string_view text, std::size_t* length) noexcept {
+const char* expose(std::string_view text, std::size_t* length) noexcept {
   if (length != nullptr) {
     *length = text.size();
   }
@@ -30,47 +31,46 @@ struct Verdict {
 };
 
 Verdict ask(tenon_listener_fn listener, void* arg, std::span<const MessageView> batch) {
-  std::vector<const tenon_delivery*> pointers;
-  pointers.reserve(batch.size());
-  for (const MessageView& v : batch) {
-    pointers.push_back(delivery(v));
-  }
+  std::array<const tenon_delivery*, 32> few;
+  std::vector<const tenon_delivery*> many(batch.size() > few.size() ? batch.size() : 0);
+  const tenon_delivery** pointers = many.empty() ? few.data() : many.data();
+  std::transform(batch.begin(), batch.end(), pointers, delivery);
   Verdict verdict;
   verdict.details.size = sizeof verdict.details;
-  verdict.ack = listener(arg, pointers.data(), pointers.size(), &verdict.details);
+  verdict.ack = listener(arg, pointers, batch.size(), &verdict.details);
   return verdict;
 }
 
-Result<PushConsumerOptions> consumer_options(const tenon_consumer_options& in) {
+Result<PushConsumerOptions> push_options(const tenon_consumer_options& in) {
   PushConsumerOptions out;
-  out.group = text(in.group);
-  auto wanted = subscriptions(in.subscriptions, in.subscription_count);
-  if (!wanted) {
-    return std::move(wanted).error();
+  if (auto r = consumer_options(in, out); !r) {
+    return std::move(r).error();
   }
-  out.subscriptions = std::move(*wanted);
-  auto start = start_position(in.start, in.start_ms);
-  if (!start) {
-    return std::move(start).error();
-  }
-  out.start = *start;
-  out.mode = in.broadcasting != 0 ? GroupMode::kBroadcasting : GroupMode::kClustering;
-  out.allocator = text(in.allocator);
-  out.local_offset_dir = text(in.local_offset_dir);
-  const auto set = [](auto& to, auto from) {
-    if (from != 0) {
-      to = static_cast<std::remove_reference_t<decltype(to)>>(from);
-    }
-  };
   set(out.max_attempts, in.max_attempts);
   set(out.threads, in.threads);
   set(out.batch_max, in.batch_max);
-  set(out.pull_batch, in.pull_batch);
-  set(out.cached_max_messages, in.cached_max_messages);
+  set(out.cached_max_span, in.cached_max_span);
+  set(out.pull_interval, in.pull_interval_ms);
   set(out.suspend_delay, in.suspend_delay_ms);
   set(out.consume_timeout, in.consume_timeout_ms);
+  set(out.offset_interval, in.offset_interval_ms);
   set(out.drain_on_close, in.drain_on_close_ms);
   return out;
+}
+
+OrderAck order_ack(const Verdict& v) noexcept {
+  switch (v.ack) {
+    case TENON_ACK_SUCCESS:
+      return OrderAck::success();
+    case TENON_ACK_HOLD:
+      return OrderAck::hold();
+    case TENON_ACK_COMMIT:
+      return OrderAck::commit();
+    case TENON_ACK_ROLLBACK:
+      return OrderAck::rollback(milliseconds(v.details.pause_ms));
+    default:
+      return OrderAck::suspend(milliseconds(v.details.pause_ms));
+  }
 }
 
 Result<PushConsumer> open(Client& client,
@@ -81,9 +81,7 @@ Result<PushConsumer> open(Client& client,
   if (orderly) {
     return PushConsumer::orderly(
         client, std::move(options), [listener, arg](std::span<const MessageView> batch) {
-          const Verdict v = ask(listener, arg, batch);
-          return v.ack == TENON_ACK_SUCCESS ? OrderAck::success()
-                                            : OrderAck::suspend(milliseconds(v.details.pause_ms));
+          return order_ack(ask(listener, arg, batch));
         });
   }
   return PushConsumer::concurrent(
@@ -100,6 +98,15 @@ Result<PushConsumer> open(Client& client,
 
 }  // namespace
 
+Subscription subscription(const tenon_subscription& in) {
+  Subscription out;
+  if (in.expression != nullptr) {
+    out.expression = in.expression;
+  }
+  out.kind = in.sql != 0 ? FilterKind::kSql92 : FilterKind::kTag;
+  return out;
+}
+
 Result<std::map<std::string, Subscription>> subscriptions(const tenon_subscription* first,
                                                           std::size_t count) {
   if (first == nullptr && count != 0) {
@@ -107,12 +114,7 @@ Result<std::map<std::string, Subscription>> subscriptions(const tenon_subscripti
   }
   std::map<std::string, Subscription> out;
   for (std::size_t i = 0; i < count; ++i) {
-    Subscription subscription;
-    if (first[i].expression != nullptr) {
-      subscription.expression = first[i].expression;
-    }
-    subscription.kind = first[i].sql != 0 ? FilterKind::kSql92 : FilterKind::kTag;
-    out[text(first[i].topic)] = subscription;
+    out[text(first[i].topic)] = subscription(first[i]);
   }
   return out;
 }
@@ -136,38 +138,32 @@ using namespace tenon::sdk;
 
 const void* tenon_delivery_body(const tenon_delivery* d, size_t* length) noexcept {
   try {
-    return c::give(c::view(d).body(), length);
+    return c::expose(c::view(d).body(), length);
   } catch (...) {  // no memory to inflate it
-    return c::give({}, length);
+    return c::expose({}, length);
   }
 }
 const char* tenon_delivery_topic(const tenon_delivery* d, size_t* length) noexcept {
-  return c::give(c::view(d).topic(), length);
+  return c::expose(c::view(d).topic(), length);
 }
 const char* tenon_delivery_tag(const tenon_delivery* d, size_t* length) noexcept {
-  return c::give(c::view(d).tag(), length);
+  return c::expose(c::view(d).tag(), length);
 }
 const char* tenon_delivery_keys(const tenon_delivery* d, size_t* length) noexcept {
-  return c::give(c::view(d).keys(), length);
+  return c::expose(c::view(d).keys(), length);
 }
 const char* tenon_delivery_broker(const tenon_delivery* d, size_t* length) noexcept {
-  return c::give(c::view(d).broker(), length);
+  return c::expose(c::view(d).broker(), length);
 }
 const char* tenon_delivery_property(const tenon_delivery* d,
                                     const char* name,
                                     size_t* length) noexcept {
   const auto value = c::view(d).property(name == nullptr ? "" : name);
-  return value ? c::give(*value, length) : nullptr;
+  return value ? c::expose(*value, length) : nullptr;
 }
 size_t tenon_delivery_id(const tenon_delivery* d, char* out, size_t room) noexcept {
   try {
-    const std::string id = c::view(d).id();
-    if (room > 0) {
-      const std::size_t n = std::min(id.size(), room - 1);
-      std::memcpy(out, id.data(), n);
-      out[n] = '\0';
-    }
-    return id.size();
+    return c::copy(c::view(d).id(), out, room);
   } catch (...) {
     return 0;
   }
@@ -208,7 +204,7 @@ int32_t tenon_consumer_open(tenon_client* client,
       return c::failed(Errc::kInvalidArgument,
                        "tenon_consumer_open: options.size, client, listener or out is wrong");
     }
-    auto settings = c::consumer_options(in);
+    auto settings = c::push_options(in);
     if (!settings) {
       return c::failed(settings.error());
     }
@@ -230,6 +226,36 @@ void tenon_consumer_pause(tenon_consumer* consumer) noexcept {
 void tenon_consumer_resume(tenon_consumer* consumer) noexcept {
   c::guarded([&] {
     consumer->consumer.resume();
+    return 0;
+  });
+}
+int32_t tenon_consumer_subscribe(tenon_consumer* consumer,
+                                 const tenon_subscription* wanted) noexcept {
+  return c::guarded([&] {
+    if (wanted == nullptr) {
+      return c::failed(Errc::kInvalidArgument, "tenon_consumer_subscribe: subscription is NULL");
+    }
+    const auto r = consumer->consumer.subscribe(c::text(wanted->topic), c::subscription(*wanted));
+    return r ? 0 : c::failed(r.error());
+  });
+}
+int32_t tenon_consumer_unsubscribe(tenon_consumer* consumer, const char* topic) noexcept {
+  return c::guarded([&] {
+    const auto r = consumer->consumer.unsubscribe(c::text(topic));
+    return r ? 0 : c::failed(r.error());
+  });
+}
+int32_t tenon_consumer_owned(const tenon_consumer* consumer,
+                             tenon_queue_fn each,
+                             void* arg) noexcept {
+  return c::guarded([&] {
+    if (each == nullptr) {
+      return c::failed(Errc::kInvalidArgument, "tenon_consumer_owned: each is NULL");
+    }
+    for (const Queue& q : consumer->consumer.owned()) {
+      const tenon_message_queue queue = c::shown(q);
+      each(arg, &queue);
+    }
     return 0;
   });
 }

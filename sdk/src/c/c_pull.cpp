@@ -1,5 +1,5 @@
 // C interface: pull consumer.
-#include "c/c_support.h"
+#include "c/c_message.h"
 
 #include <chrono>
 #include <span>
@@ -18,31 +18,14 @@ namespace {
 constexpr std::int64_t kBegin = -1;
 constexpr std::int64_t kEnd = -2;
 
-Queue queue_of(const tenon_pull_queue& in) {
-  return {text(in.topic), text(in.broker), in.id};
-}
-
 Result<PullConsumerOptions> pull_options(const tenon_pull_options& in) {
   PullConsumerOptions out;
-  out.group = text(in.group);
-  auto wanted = subscriptions(in.subscriptions, in.subscription_count);
-  if (!wanted) {
-    return std::move(wanted).error();
+  if (auto r = consumer_options(in, out); !r) {
+    return std::move(r).error();
   }
-  out.subscriptions = std::move(*wanted);
-  auto start = start_position(in.start, in.start_ms);
-  if (!start) {
-    return std::move(start).error();
-  }
-  out.start = *start;
-  out.allocator = text(in.allocator);
   out.auto_commit = in.auto_commit != 0;
-  if (in.poll_max != 0) {
-    out.poll_max = in.poll_max;
-  }
-  if (in.cached_max_messages != 0) {
-    out.cached_max_messages = in.cached_max_messages;
-  }
+  set(out.commit_interval, in.commit_interval_ms);
+  set(out.poll_max, in.poll_max);
   return out;
 }
 

@@ -73,12 +73,46 @@ inline const tenon_delivery* delivery(const MessageView& v) noexcept {
   return reinterpret_cast<const tenon_delivery*>(&v);
 }
 
+inline std::string text(const char* s) {
+  return s == nullptr ? std::string() : std::string(s);
+}
+
+/// Zero means the default, which is there already.
+template <class To, class From>
+void set(To& to, From from) {
+  if (from != 0) {
+    to = static_cast<To>(from);
+  }
+}
+
+Subscription subscription(const tenon_subscription& in);
 Result<std::map<std::string, Subscription>> subscriptions(const tenon_subscription* first,
                                                           std::size_t count);
 Result<StartPosition> start_position(std::int32_t start, std::int64_t start_ms);
 
-inline std::string text(const char* s) {
-  return s == nullptr ? std::string() : std::string(s);
+/// What the options of push and pull consumers have in common.
+template <class C, class Options>
+Result<void> consumer_options(const C& in, Options& out) {
+  auto wanted = subscriptions(in.subscriptions, in.subscription_count);
+  if (!wanted) {
+    return std::move(wanted).error();
+  }
+  auto start = start_position(in.start, in.start_ms);
+  if (!start) {
+    return std::move(start).error();
+  }
+  out.group = text(in.group);
+  out.subscriptions = std::move(*wanted);
+  out.start = *start;
+  out.allocator = text(in.allocator);
+  out.mode = in.broadcasting != 0 ? GroupMode::kBroadcasting : GroupMode::kClustering;
+  out.local_offset_dir = text(in.local_offset_dir);
+  set(out.pull_batch, in.pull_batch);
+  set(out.cached_max_messages, in.cached_max_messages);
+  set(out.cached_max_mib, in.cached_max_mib);
+  set(out.rebalance_interval, in.rebalance_interval_ms);
+  set(out.pull_error_delay, in.pull_error_delay_ms);
+  return {};
 }
 
 }  // namespace tenon::sdk::c

@@ -12,7 +12,7 @@ for component in tenon_api tenon_client; do
 done
 for compiler in g++ clang++-14; do
   command -v $compiler >/dev/null || { [ $compiler = clang++-14 ] && continue; fail "no $compiler"; }
-  for header in $(cd "$prefix/include" && find tenon/sdk.h tenon/testing.h tenon/client.h tenon/client_pull.h tenon/sdk -name '*.h'); do
+  for header in $(cd "$prefix/include" && find tenon/sdk.h tenon/testing.h tenon/client*.h tenon/sdk -name '*.h'); do
     (
       name=$tmp/$(tr / _ <<<"$header")
       echo "#include <$header>" >"$name.$compiler.cpp"

@@ -1,4 +1,4 @@
-// Runs the scenarios of scenarios.c, each on a broker of its own.
+// Runs the scenarios in C, each on a broker of its own.
 #include "scenarios.h"
 
 #include "tenon/testing.h"
@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -18,7 +19,8 @@ namespace {
 Broker broker() {
   return Broker::start({.topics = {{"T", 1}, {"T4", 4}},
                         .groups = {"c"},
-                        .delay_levels = "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s"})
+                        .delay_levels = "1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s 1s",
+                        .transaction_check = std::chrono::seconds(1)})
       .value();
 }
 
@@ -52,6 +54,34 @@ TEST_SUITE("sdk/c") {
     Broker b = broker();
     REQUIRE(scenario_async(b.name_servers().c_str(), "T") == 0);
     CHECK(scenario_pull(b.name_servers().c_str(), "T", 100) == 0);
+  }
+  TEST_CASE("a batch is stored together, or in as many requests as it needs") {
+    Broker b = broker();
+    CHECK(scenario_batch(b.name_servers().c_str(), "T") == 0);
+  }
+  TEST_CASE("the queue is given, or chosen by a function") {
+    Broker b = broker();
+    CHECK(scenario_choose(b.name_servers().c_str(), "T4") == 0);
+  }
+  TEST_CASE("a delayed message is taken back") {
+    Broker b = broker();
+    CHECK(scenario_recall(b.name_servers().c_str(), "T") == 0);
+  }
+  TEST_CASE("requests and answers") {
+    Broker b = broker();
+    CHECK(scenario_request(b.name_servers().c_str(), "T") == 0);
+  }
+  TEST_CASE("transactions: commit, rollback, asked later") {
+    Broker b = broker();
+    CHECK(scenario_transaction(b.name_servers().c_str(), "T") == 0);
+  }
+  TEST_CASE("in order: held, taken back, committed") {
+    Broker b = broker();
+    CHECK(scenario_hold(b.name_servers().c_str(), "T") == 0);
+  }
+  TEST_CASE("topics are added and given up while a consumer runs") {
+    Broker b = broker();
+    CHECK(scenario_subscribe(b.name_servers().c_str(), "T4", "T") == 0);
   }
   TEST_CASE("structures of older and newer programs") {
     CHECK(scenario_sizes("127.0.0.1:1") == 0);

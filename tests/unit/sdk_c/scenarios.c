@@ -1,14 +1,10 @@
-#include "scenarios.h"
+#include "scenario_help.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <threads.h>
 #include <time.h>
-
-/* clang-format off */
-#define EXPECT(condition) do { if (!(condition)) { fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #condition, tenon_client_error_text()); return __LINE__; } } while (0)
-/* clang-format on */
 
 /* Layout on 64-bit machines: these numbers never change, members are only added behind them. */
 _Static_assert(sizeof(void*) != 8 || sizeof(tenon_client_options) >= 112, "tenon_client_options");
@@ -21,38 +17,20 @@ _Static_assert(sizeof(void*) != 8 || offsetof(tenon_producer_options, max_body_b
                "tenon_producer_options");
 _Static_assert(sizeof(void*) != 8 || offsetof(tenon_consumer_options, drain_on_close_ms) == 104,
                "tenon_consumer_options");
-_Static_assert(sizeof(void*) != 8 || sizeof(tenon_pull_queue) == 24, "an array of queues");
+_Static_assert(sizeof(void*) != 8 || offsetof(tenon_client_options, tls) == 112,
+               "tenon_client_options");
+_Static_assert(sizeof(void*) != 8 || offsetof(tenon_message, no_wait) == 128, "tenon_message");
+_Static_assert(sizeof(void*) != 8 || offsetof(tenon_receipt, transaction_id) == 1056,
+               "tenon_receipt");
+_Static_assert(sizeof(void*) != 8 || offsetof(tenon_producer_options, create_topic_key) == 72,
+               "tenon_producer_options");
+_Static_assert(sizeof(void*) != 8 || offsetof(tenon_consumer_options, cached_max_mib) == 152,
+               "tenon_consumer_options");
+_Static_assert(sizeof(void*) != 8 || offsetof(tenon_pull_options, cached_max_mib) == 104,
+               "tenon_pull_options");
+_Static_assert(sizeof(void*) != 8 || sizeof(tenon_message_queue) == 24, "an array of queues");
 _Static_assert(sizeof(void*) != 8 || sizeof(tenon_subscription) == 24, "an array of subscriptions");
 _Static_assert(sizeof(void*) != 8 || sizeof(tenon_property) == 16, "an array of properties");
-
-/* Waits at most thirty seconds until a counter has a value. */
-static int reached(atomic_size_t* counter, size_t value) {
-  const time_t deadline = time(NULL) + 30;
-  while (atomic_load(counter) < value) {
-    if (time(NULL) > deadline)
-      return 0;
-    thrd_yield();
-  }
-  return 1;
-}
-
-static tenon_client* connect_to(const char* name_servers) {
-  tenon_client* client = NULL;
-  const tenon_client_options options = {.size = sizeof options, .name_servers = name_servers};
-  return tenon_client_connect(&options, &client) == TENON_CLIENT_OK ? client : NULL;
-}
-
-static tenon_producer* producer_of(tenon_client* client) {
-  tenon_producer* producer = NULL;
-  const tenon_producer_options options = {
-      .size = sizeof options, .group = "c_group", .retries = -1};
-  return tenon_producer_open(client, &options, &producer) == TENON_CLIENT_OK ? producer : NULL;
-}
-
-static tenon_message text(const char* topic, const char* body) {
-  return (tenon_message){
-      .size = sizeof(tenon_message), .topic = topic, .body = body, .body_length = strlen(body)};
-}
 
 int scenario_send(const char* name_servers, const char* topic) {
   tenon_client* client = connect_to(name_servers);

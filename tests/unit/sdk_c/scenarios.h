@@ -21,6 +21,15 @@ int scenario_destroy_in_callback(const char* name_servers, const char* topic);
 int scenario_failing_send(
     const char* name_servers, const char* topic, int32_t code, int32_t response, int32_t unknown);
 
+/* scenarios_more.c */
+int scenario_batch(const char* name_servers, const char* topic);
+int scenario_choose(const char* name_servers, const char* topic);
+int scenario_recall(const char* name_servers, const char* topic);
+int scenario_request(const char* name_servers, const char* topic);
+int scenario_transaction(const char* name_servers, const char* topic);
+int scenario_hold(const char* name_servers, const char* topic);
+int scenario_subscribe(const char* name_servers, const char* first, const char* second);
+
 #ifdef __cplusplus
 }
 #endif
