@@ -232,6 +232,7 @@ Result<> IndexBuilder::next_file() {
   const store_format::IndexHeader before = header_;
   if (!first) {
     complete_ms_ = header_.end_ms;
+    complete_phys_ = header_.end_phys;
   }
   TENON_TRY(close_file());
   TENON_TRY(make_folders(folder_));

@@ -188,9 +188,11 @@ store_format::Checkpoint Work::new_checkpoint() const {
   if (plan_.index) {
     c.index_ms = index_.complete_ms();
     c.index_last = index_.last_phys();
+    c.index_done = std::max<std::uint64_t>(index_.complete_phys(), 1);  // 1 = none, 0 = not known
     c.indexed = end_;
   } else {
     c.index_ms = folder_.checkpoint().index_ms;
+    c.index_done = folder_.checkpoint().index_done;
     if (!folder_.index().empty()) {
       c.index_last =
           folder_.index().back().items() > 0 ? folder_.index().back().header.end_phys : 0;

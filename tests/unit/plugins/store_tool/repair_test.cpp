@@ -4,6 +4,7 @@
 
 #include "stores.h"
 
+#include "tenon/store_tool/build.h"
 #include "tenon/store_tool/log_walk.h"
 
 #include <doctest/doctest.h>
@@ -146,6 +147,38 @@ TEST_SUITE("store_tool/repair") {
     CHECK(plan.index);
     check_same(before, data_of(store));
     check_well(store);
+  }
+
+  TEST_CASE("the checkpoint says which full index files are whole") {
+    const GoldenStore store("basic-clean");
+    fs::remove_all(store / "index");
+    const auto before = open_store(store.root());
+    store_tool::IndexBuilder small(store / "index", {10, 20}, 1'700'000'000'000);
+    store_tool::LogWalk walk(before->log(), before->log().first_base(), false);
+    for (store_tool::Frame frame; walk.next(frame);) {
+      if (frame.kind == store_tool::Frame::Kind::kRecord) {
+        REQUIRE(small.add(frame.record).has_value());
+      }
+    }
+    REQUIRE(small.finish().has_value());
+    auto options = options_of(true, false);
+    options.open.index_shape = {10, 20};
+    const auto repair_with = [&](bool index) {
+      fs::remove_all(store / "consumequeue/TopicB/2");  // something to do
+      options.index = index;
+      REQUIRE(store_tool::repair(store.root(), options).has_value());
+      const std::string bytes = slurp(store / "checkpoint");
+      return store_format::parse_checkpoint(
+          {reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size()});
+    };
+    const store_format::Checkpoint made = repair_with(true);
+    const auto after = store_tool::Folder::open(store.root(), options.open);
+    REQUIRE(after.has_value());
+    const auto& files = after.value()->index();
+    REQUIRE(files.size() > 2);
+    CHECK(made.index_done == files[files.size() - 2].header.end_phys);
+    CHECK(made.index_last == files.back().header.end_phys);
+    CHECK(repair_with(false).index_done == made.index_done);  // an index that is right stays known
   }
 
   TEST_CASE("the log is cut where recovery cuts it, and what goes is kept") {

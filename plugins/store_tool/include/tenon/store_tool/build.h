@@ -98,6 +98,8 @@ class IndexBuilder {
   std::uint64_t last_phys() const noexcept { return last_phys_; }
   /// End time of the last file that is full; 0 without one.
   std::int64_t complete_ms() const noexcept { return complete_ms_; }
+  /// Record of its last entry; 0 without one.
+  std::uint64_t complete_phys() const noexcept { return complete_phys_; }
 
  private:
   Result<> next_file();
@@ -112,6 +114,7 @@ class IndexBuilder {
   store_format::IndexHeader header_{};
   std::uint64_t last_phys_ = 0;
   std::int64_t complete_ms_ = 0;
+  std::uint64_t complete_phys_ = 0;
   std::string scratch_{};
 };
 
