@@ -16,10 +16,12 @@ using store_format::kFillerUnit;
 ConsumeQueue::ConsumeQueue(std::string topic,
                            std::uint32_t id,
                            std::string folder,
-                           std::uint64_t file_bytes)
+                           std::uint64_t file_bytes,
+                           QueueShared& shared)
     : topic_(std::move(topic)),
       id_(id),
-      files_(std::move(folder), file_bytes) {}
+      shared_(shared),
+      files_(std::move(folder), file_bytes, &shared.mappings) {}
 
 Result<> ConsumeQueue::recover(bool crashed) {
   forget_tail();
@@ -32,6 +34,8 @@ Result<> ConsumeQueue::recover(bool crashed) {
     return ok();
   }
   std::uint64_t end = bases.front();
+  bool blank_behind = false;     // a unit of zeros follows
+  std::uint64_t first_phys = 0;  // of the first unit that is no filler, if it is read
   // Third-last file first; if it holds nothing valid the end lies before it, so go further back.
   std::size_t first = bases.size() > 3 ? bases.size() - 3 : 0;
   for (std::size_t i = first; i < bases.size(); ++i) {
@@ -43,11 +47,15 @@ Result<> ConsumeQueue::recover(bool crashed) {
     while (pos < file->bytes()) {
       const Unit unit = load_unit(file->data() + pos);
       if (unit.is_end()) {
+        blank_behind = unit.phys == 0 && unit.bytes == 0;
         break;
       }
       // Trap: filler says nothing about the log; its length must not count (spec: store §13.2).
       if (!unit.is_filler()) {
         max_phys_ = std::max(max_phys_, unit.phys + unit.bytes);
+        if (first_phys == 0 && first == 0 && i == 0 && pos == 0) {
+          first_phys = unit.phys;
+        }
       }
       pos += kUnitBytes;
     }
@@ -64,7 +72,9 @@ Result<> ConsumeQueue::recover(bool crashed) {
   const auto min = static_cast<std::int64_t>(bases.front() / kUnitBytes);
   max_.store(max, std::memory_order_release);
   min_.store(min, std::memory_order_release);
+  min_phys_.store(first_phys, std::memory_order_relaxed);
   next_ = max;
+  blank_behind_ = blank_behind ? max : -1;
   flushed_ = crashed ? bases.front() : end;  // after a crash nobody knows what the disk has
   return ok();
 }
@@ -117,6 +127,7 @@ Result<> ConsumeQueue::repair(std::int64_t offset, const Unit& unit) {
   }
   TENON_TRY(file->reserve(pos, pos + kUnitBytes));
   store_unit(file->at(pos), unit);
+  min_phys_.store(0, std::memory_order_relaxed);  // perhaps of what stood there
   return ok();
 }
 
@@ -164,8 +175,22 @@ Result<> ConsumeQueue::make_room(std::int64_t offset) {
   room_ = static_cast<std::uint32_t>((stop - in_file) / kUnitBytes);
   if (in_file + (file->bytes() / 8) > file->bytes() && files_.last_end() == file->end()) {
     nearly_full_.store(true, std::memory_order_relaxed);
+    shared_.nearly_full.store(true, std::memory_order_relaxed);
   }
   return ok();
+}
+
+void ConsumeQueue::unmap_unheld() {
+  forget_tail();
+  files_.unmap_unheld();
+  if (ext_ != nullptr) {
+    ext_->files().unmap_unheld();
+  }
+}
+
+bool ConsumeQueue::take_used() noexcept {
+  const bool ext_used = ext_ != nullptr && ext_->files().take_used();
+  return files_.take_used() || ext_used;
 }
 
 void ConsumeQueue::prepare_next_file() noexcept {
@@ -227,13 +252,15 @@ Result<> ConsumeQueue::cut_units(std::int64_t end) {
     }
   }
   max_.store(end, std::memory_order_release);
-  if (min_.load(std::memory_order_relaxed) > end) {
+  if (min_.load(std::memory_order_relaxed) >= end) {
     min_.store(end, std::memory_order_release);
+    min_phys_.store(0, std::memory_order_relaxed);
   }
   next_ = end;
   TENON_TRY(settle_ext());
   const std::scoped_lock lock(flush_mutex_);
   flushed_ = std::min(flushed_, cut);
+  ++cuts_;
   return erase_tail(true);
 }
 
@@ -258,6 +285,9 @@ Result<> ConsumeQueue::settle_ext() {
 }
 
 Result<> ConsumeQueue::erase_tail(bool always) {
+  if (!always && max_.load(std::memory_order_relaxed) == blank_behind_) {
+    return ok();
+  }
   const std::uint64_t end =
       static_cast<std::uint64_t>(max_.load(std::memory_order_relaxed)) * kUnitBytes;
   const MappedFile* file = end == files_.last_end() ? nullptr : files_.find(end);
@@ -268,7 +298,7 @@ Result<> ConsumeQueue::erase_tail(bool always) {
   if (!always && next.phys == 0 && next.bytes == 0) {
     return ok();
   }
-  return erase_range(file->fd(), file->data(), end - file->base(), file->bytes());
+  return file->erase_from(end);
 }
 
 void ConsumeQueue::correct_min(std::uint64_t log_min) {
@@ -278,6 +308,9 @@ void ConsumeQueue::correct_min(std::uint64_t log_min) {
   if (low >= max) {
     min_.store(std::min(low, max), std::memory_order_release);
     return;
+  }
+  if (low == min_offset() && min_phys() != 0 && min_phys() >= log_min) {
+    return;  // without looking into the file
   }
   // First unit in [low, max) of a record at or behind log_min. Filler counts as what follows it.
   const auto value_at = [&](std::int64_t& offset) {
@@ -368,14 +401,14 @@ std::size_t ConsumeQueue::read(std::int64_t offset, Unit* out, std::size_t n) {
   return count;
 }
 
-Result<> ConsumeQueue::flush(std::uint32_t least_pages) {
+Result<bool> ConsumeQueue::flush(std::uint32_t least_pages) {
   if (ext_ != nullptr) {
     TENON_TRY(ext_->flush());
   }
   const std::uint64_t end = static_cast<std::uint64_t>(max_offset()) * kUnitBytes;
   const std::scoped_lock lock(flush_mutex_);
   if (end <= flushed_ || end / kPageBytes - flushed_ / kPageBytes < least_pages) {
-    return ok();
+    return false;
   }
   std::uint64_t from = std::max(flushed_, files_.first_base());
   while (from < end) {
@@ -388,7 +421,21 @@ Result<> ConsumeQueue::flush(std::uint32_t least_pages) {
     from = stop;
   }
   flushed_ = end;
-  return ok();
+  return true;
+}
+
+ConsumeQueue::Unflushed ConsumeQueue::unflushed(std::uint32_t least_pages) {
+  const std::uint64_t end = static_cast<std::uint64_t>(max_offset()) * kUnitBytes;
+  const std::scoped_lock lock(flush_mutex_);
+  const bool enough = end > flushed_ && end / kPageBytes - flushed_ / kPageBytes >= least_pages;
+  return {enough ? end : 0, cuts_};
+}
+
+void ConsumeQueue::mark_flushed(const Unflushed& written) {
+  const std::scoped_lock lock(flush_mutex_);
+  if (cuts_ == written.cuts) {
+    flushed_ = std::max(flushed_, written.end);
+  }
 }
 
 }  // namespace tenon::store_file

@@ -21,11 +21,21 @@ using store_format::load_unit;
 using store_format::store_unit;
 using store_format::Unit;
 
+/// What all queues of a store share.
+struct QueueShared {
+  MappingCount mappings{};
+  std::atomic<bool> nearly_full{false};  ///< some queue is: look at nearly_full() of each
+};
+
 /// Threads: put() and everything marked "dispatch role" belongs to whoever dispatches; next() and
 /// advance() to the append sequence; reads are for any thread.
 class ConsumeQueue {
  public:
-  ConsumeQueue(std::string topic, std::uint32_t id, std::string folder, std::uint64_t file_bytes);
+  ConsumeQueue(std::string topic,
+               std::uint32_t id,
+               std::string folder,
+               std::uint64_t file_bytes,
+               QueueShared& shared);
 
   const std::string& topic() const noexcept { return topic_; }
   std::uint32_t id() const noexcept { return id_; }
@@ -34,7 +44,7 @@ class ConsumeQueue {
   ConsumeQueueExt* ext() const noexcept { return ext_.get(); }
   /// Gives the queue an extension in that folder. Dispatch role, before use.
   void extend(std::string folder, std::uint64_t file_bytes) {
-    ext_ = std::make_unique<ConsumeQueueExt>(std::move(folder), file_bytes);
+    ext_ = std::make_unique<ConsumeQueueExt>(std::move(folder), file_bytes, shared_.mappings);
   }
   /// Cuts the extension behind what the queue refers to. Dispatch role.
   Result<> settle_ext();
@@ -94,6 +104,10 @@ class ConsumeQueue {
   void correct_min(std::uint64_t log_min);
   /// Removes files whose last unit is below log_min, never the last one.
   std::uint32_t remove_expired(std::uint64_t log_min);
+  /// Ends the mappings of files that nobody reads; the next use maps them again. Dispatch role.
+  void unmap_unheld();
+  /// Whether files were looked for since the last call.
+  bool take_used() noexcept;
   /// True if the next file should be made soon.
   bool nearly_full() const noexcept { return nearly_full_.load(std::memory_order_relaxed); }
   /// Makes the file after the current one. Thread: helper.
@@ -104,8 +118,17 @@ class ConsumeQueue {
   /// Units of one file in [offset, …) without copying: for searches. Empty pin if not there.
   FilePin pin_unit(std::int64_t offset, const std::uint8_t*& at);
 
-  /// Writes dirty pages; least_pages as in spec: store §9.4. Thread: flusher.
-  Result<> flush(std::uint32_t least_pages);
+  /// Writes dirty pages; least_pages as in spec: store §9.4. @return whether there were any. Thread:
+  /// flusher.
+  Result<bool> flush(std::uint32_t least_pages);
+  /// For a sync of many queues at once: what flush(least_pages) would write, to be marked as written
+  /// afterwards. Thread: flusher.
+  struct Unflushed {
+    std::uint64_t end = 0;  ///< 0 = nothing
+    std::uint32_t cuts = 0;
+  };
+  Unflushed unflushed(std::uint32_t least_pages);
+  void mark_flushed(const Unflushed& written);
 
   bool is_dropped() const noexcept { return dropped_.load(std::memory_order_acquire); }
   void drop() noexcept { dropped_.store(true, std::memory_order_release); }
@@ -124,6 +147,7 @@ class ConsumeQueue {
 
   const std::string topic_;
   const std::uint32_t id_;
+  QueueShared& shared_;
   FileSet files_;
   std::unique_ptr<ConsumeQueueExt> ext_{};
 
@@ -136,11 +160,13 @@ class ConsumeQueue {
 
   std::int64_t next_ = 0;
   std::uint64_t max_phys_ = 0;
+  std::int64_t blank_behind_ = -1;   ///< recovery saw that no unit follows the one before this
   std::uint8_t* tail_at_ = nullptr;  ///< where the next unit goes
   std::uint32_t room_ = 0;           ///< units that fit into the reserved page
 
   std::mutex flush_mutex_{};
   std::uint64_t flushed_ = 0;  ///< byte position up to which the disk has it; by flush_mutex_
+  std::uint32_t cuts_ = 0;     ///< how often units were cut off; by flush_mutex_
 };
 
 }  // namespace tenon::store_file

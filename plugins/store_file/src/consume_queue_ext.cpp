@@ -123,7 +123,7 @@ Result<> ConsumeQueueExt::settle(std::int64_t last) {
     return Error{Errc::kBusy, files_.folder() + " is in use"};
   }
   if (MappedFile* file = files_.find(end); file != nullptr && end < file->end()) {
-    TENON_TRY(erase_range(file->fd(), file->data(), end - file->base(), file->bytes()));
+    TENON_TRY(file->erase_from(end));
   }
   reserved_ = 0;
   end_.store(end, std::memory_order_release);

@@ -25,8 +25,8 @@ using store_format::parse_ext_unit;
 /// Threads: put(), truncate() and recover() belong to the dispatch role; reads are for any thread.
 class ConsumeQueueExt {
  public:
-  ConsumeQueueExt(std::string folder, std::uint64_t file_bytes)
-      : files_(std::move(folder), file_bytes) {}
+  ConsumeQueueExt(std::string folder, std::uint64_t file_bytes, MappingCount& mappings)
+      : files_(std::move(folder), file_bytes, &mappings) {}
   FileSet& files() noexcept { return files_; }
 
   /// Finds the end: behind the last whole unit.

@@ -46,6 +46,7 @@ constexpr IoTable kSystem = {system_open,
                              ::mmap,
                              ::msync,
                              ::fdatasync,
+                             ::syncfs,
                              ::rename,
                              ::unlink,
                              ::pwrite,
@@ -106,6 +107,9 @@ Result<> erase_range(int fd, std::uint8_t* data, std::uint64_t from, std::uint64
   }
   if (first_page >= to) {
     return ok();
+  }
+  if (::lseek(fd, static_cast<off_t>(first_page), SEEK_DATA) < 0 && errno == ENXIO) {
+    return ok();  // only a hole, as mostly
   }
 #ifdef FALLOC_FL_PUNCH_HOLE
   if (io().fallocate(fd,

@@ -19,6 +19,8 @@ struct IoTable {
   void* (*mmap)(void* at, std::size_t bytes, int prot, int flags, int fd, off_t offset);
   int (*msync)(void* at, std::size_t bytes, int flags);
   int (*fdatasync)(int fd);
+  /// Everything of the file system that a descriptor is on.
+  int (*syncfs)(int fd);
   int (*rename)(const char* from, const char* to);
   int (*unlink)(const char* path);
   ssize_t (*pwrite)(int fd, const void* from, std::size_t bytes, off_t offset);

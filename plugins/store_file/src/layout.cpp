@@ -133,6 +133,7 @@ Result<> scan_queues(const std::string& root, Layout& layout) {
     return ec == std::errc::no_such_file_or_directory ? Result<>(ok())
                                                       : Result<>(list_error(top, ec));
   }
+  const bool has_ext = fs::exists(root + "/consumequeue_ext", ec);
   for (const auto& topic : topics) {
     if (!topic.is_directory(ec)) {
       continue;  // a RocksDB store keeps its own files here
@@ -151,11 +152,13 @@ Result<> scan_queues(const std::string& root, Layout& layout) {
       queue.id = static_cast<std::uint32_t>(*number);
       TENON_TRY(queue.bases,
                 scan_sequence(id.path().string(), layout.queue_file_bytes, 20, layout.empty_files));
-      TENON_TRY(queue.ext_bases,
-                scan_sequence(ext_folder(root, queue.topic, queue.id),
-                              layout.ext_file_bytes,
-                              1,
-                              layout.empty_files));
+      if (has_ext) {
+        TENON_TRY(queue.ext_bases,
+                  scan_sequence(ext_folder(root, queue.topic, queue.id),
+                                layout.ext_file_bytes,
+                                1,
+                                layout.empty_files));
+      }
       layout.queues.push_back(std::move(queue));
     }
   }

@@ -12,8 +12,18 @@
 namespace tenon::store_file {
 
 MappedFile::~MappedFile() {
+  unmap();
+}
+
+void MappedFile::unmap() noexcept {
   if (data_ != nullptr) {
     ::munmap(data_, bytes_);
+    data_ = nullptr;
+    fd_ = Fd{};
+    if (count_ != nullptr) {
+      count_->mapped.fetch_sub(1, std::memory_order_relaxed);
+    }
+    appending_.store(false, std::memory_order_relaxed);
   }
 }
 
@@ -46,7 +56,11 @@ Result<> MappedFile::map(bool create) {
     return os_error("map " + path_, errno);
   }
   data_ = static_cast<std::uint8_t*>(at);
-  fd_ = std::move(fd);
+  if (count_ == nullptr) {
+    fd_ = std::move(fd);
+  } else {
+    count_->mapped.fetch_add(1, std::memory_order_relaxed);
+  }
   if (create) {
     expect_appends();
   }
@@ -102,6 +116,17 @@ Result<> MappedFile::allocate(std::uint64_t from, std::uint64_t to) const {
   return os_error("allocate space in " + path_, error, error == ENOSPC ? Errc::kFull : Errc::kIo);
 }
 
+Result<> MappedFile::erase_from(std::uint64_t from) const {
+  if (fd_.get() >= 0) {
+    return erase_range(fd_.get(), data_, from - base_, bytes_);
+  }
+  const Fd fd(io().open(path_.c_str(), O_RDWR, 0));
+  if (fd.get() < 0) {
+    return os_error("open " + path_, errno);
+  }
+  return erase_range(fd.get(), data_, from - base_, bytes_);
+}
+
 void MappedFile::forget(std::uint64_t from, std::uint64_t to) const noexcept {
   if (from < base_) {
     from = base_;
@@ -116,7 +141,7 @@ void MappedFile::forget(std::uint64_t from, std::uint64_t to) const noexcept {
 void FileSet::adopt(std::uint64_t base) {
   const std::scoped_lock lock(mutex_);
   files_.push_back(
-      std::make_unique<MappedFile>(folder_ + "/" + file_name_of(base), base, file_bytes_));
+      std::make_unique<MappedFile>(folder_ + "/" + file_name_of(base), base, file_bytes_, count_));
 }
 
 Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
@@ -143,7 +168,8 @@ Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
                    fmt::format("{} would get a hole before {}", folder_, file_name_of(base))};
     }
     first = files_.empty();
-    created = std::make_unique<MappedFile>(folder_ + "/" + file_name_of(base), base, file_bytes_);
+    created =
+        std::make_unique<MappedFile>(folder_ + "/" + file_name_of(base), base, file_bytes_, count_);
   }
   if (first) {
     TENON_TRY(make_directories(folder_));
@@ -151,7 +177,8 @@ Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
   TENON_TRY(created->map(true));
   const std::scoped_lock lock(mutex_);
   struct stat st {};
-  const bool unlinked = ::fstat(created->fd(), &st) != 0 || st.st_nlink == 0;
+  const bool unlinked = created->fd() < 0 ? ::stat(created->path().c_str(), &st) != 0
+                                          : ::fstat(created->fd(), &st) != 0 || st.st_nlink == 0;
   if (unlinked || (!files_.empty() && files_.back()->end() != base)) {
     // The set was cut meanwhile: a file beyond its end would leave a hole.
     if (!unlinked) {
@@ -160,10 +187,12 @@ Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
     return Error{Errc::kBusy, "the files were cut while " + created->path() + " was made"};
   }
   files_.push_back(std::move(created));
+  used_.store(true, std::memory_order_relaxed);
   return files_.back().get();
 }
 
 MappedFile* FileSet::find_locked(std::uint64_t pos) {
+  used_.store(true, std::memory_order_relaxed);
   if (files_.empty() || pos < files_.front()->base() || pos >= files_.back()->end()) {
     return nullptr;
   }
@@ -290,6 +319,15 @@ bool FileSet::remove_from(std::uint64_t pos) {
     files_.pop_back();
   }
   return true;
+}
+
+void FileSet::unmap_unheld() {
+  const std::scoped_lock lock(mutex_);
+  for (const auto& f : files_) {
+    if (!f->is_pinned()) {
+      f->unmap();
+    }
+  }
 }
 
 bool FileSet::clear() {

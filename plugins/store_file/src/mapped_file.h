@@ -20,13 +20,23 @@ namespace tenon::store_file {
 
 using store_format::file_name_of;
 
-/// One file of a sequence. The mapping exists from map() to the destructor.
+/// How many files of many sets are mapped together. A file that is counted keeps no descriptor: a
+/// process may have a thousand descriptors and 65 530 mappings, and a store more queues than that.
+struct MappingCount {
+  std::atomic<std::size_t> mapped{0};
+};
+
+/// One file of a sequence. The mapping exists from map() to unmap() or the destructor.
 class MappedFile {
  public:
-  MappedFile(std::string path, std::uint64_t base, std::uint64_t bytes)
+  MappedFile(std::string path,
+             std::uint64_t base,
+             std::uint64_t bytes,
+             MappingCount* count = nullptr)
       : path_(std::move(path)),
         base_(base),
-        bytes_(bytes) {}
+        bytes_(bytes),
+        count_(count) {}
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
@@ -34,6 +44,8 @@ class MappedFile {
   /// Maps an existing file of exactly bytes() bytes, or creates a sparse one.
   Result<> map(bool create);
   bool is_mapped() const noexcept { return data_ != nullptr; }
+  /// Ends the mapping; map() makes another one. Nobody uses it any more.
+  void unmap() noexcept;
 
   std::uint8_t* data() const noexcept { return data_; }
   std::uint8_t* at(std::uint64_t pos) const noexcept { return data_ + (pos - base_); }
@@ -41,6 +53,7 @@ class MappedFile {
   std::uint64_t bytes() const noexcept { return bytes_; }
   std::uint64_t end() const noexcept { return base_ + bytes_; }
   const std::string& path() const noexcept { return path_; }
+  /// -1 for a file that is counted.
   int fd() const noexcept { return fd_.get(); }
 
   /// The file grows at its end. Trap: without this a fault on a new page reads ahead: the system
@@ -56,6 +69,8 @@ class MappedFile {
   Result<> reserve(std::uint64_t from, std::uint64_t to) const;
   /// The same by allocating blocks only: no page becomes resident. For random access.
   Result<> allocate(std::uint64_t from, std::uint64_t to) const;
+  /// Zeroes [from, end()), giving blocks back where the file system can.
+  Result<> erase_from(std::uint64_t from) const;
   /// Gives the pages of [from, to) back to the page cache; their content stays. Thread: any.
   void forget(std::uint64_t from, std::uint64_t to) const noexcept;
 
@@ -68,6 +83,7 @@ class MappedFile {
   std::string path_;
   std::uint64_t base_;
   std::uint64_t bytes_;
+  MappingCount* count_;
   std::uint8_t* data_ = nullptr;
   Fd fd_{};
   std::atomic<std::uint32_t> pins_{0};
@@ -111,9 +127,10 @@ class FilePin {
 class FileSet {
  public:
   FileSet() = default;
-  FileSet(std::string folder, std::uint64_t file_bytes)
+  FileSet(std::string folder, std::uint64_t file_bytes, MappingCount* count = nullptr)
       : folder_(std::move(folder)),
-        file_bytes_(file_bytes) {}
+        file_bytes_(file_bytes),
+        count_(count) {}
   void configure(std::string folder, std::uint64_t file_bytes) {
     folder_ = std::move(folder);
     file_bytes_ = file_bytes;
@@ -153,6 +170,10 @@ class FileSet {
   /// Removes and unlinks all files that start at or behind pos. False if a reader holds one; then
   /// nothing is removed.
   bool remove_from(std::uint64_t pos);
+  /// Ends the mappings that no reader holds. Thread: the one that alone removes files.
+  void unmap_unheld();
+  /// Whether the set was used since the last call.
+  bool take_used() noexcept { return used_.exchange(false, std::memory_order_relaxed); }
   /// Unmaps everything and forgets it; files stay on the disk. False while readers hold files.
   bool clear();
   bool has_pins() const;
@@ -174,6 +195,8 @@ class FileSet {
 
   std::string folder_{};
   std::uint64_t file_bytes_ = 0;
+  MappingCount* count_ = nullptr;
+  std::atomic<bool> used_{false};
   std::mutex making_{};  ///< held while a file is made; before mutex_
   mutable std::mutex mutex_{};
   std::vector<std::unique_ptr<MappedFile>> files_{};

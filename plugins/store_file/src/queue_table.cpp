@@ -36,7 +36,7 @@ ConsumeQueue* QueueTable::find_or_create(std::string_view topic,
     chunks_[i / kChunk].store(owned_.back().get(), std::memory_order_release);
   }
   auto queue = std::make_unique<ConsumeQueue>(
-      std::string(topic), id, queue_folder(root_, topic, id), file_bytes_);
+      std::string(topic), id, queue_folder(root_, topic, id), file_bytes_, shared_);
   if (ext_file_bytes_ != 0) {
     queue->extend(ext_folder(root_, topic, id), ext_file_bytes_);
   }
@@ -52,13 +52,21 @@ ConsumeQueue* QueueTable::find_or_create(std::string_view topic,
 }
 
 std::vector<ConsumeQueue*> QueueTable::all() const {
-  const std::scoped_lock lock(mutex_);
   std::vector<ConsumeQueue*> queues;
-  queues.reserve(names_.size());
-  for (const auto& [key, handle] : names_) {
-    queues.push_back(at(handle));
-  }
+  queues.reserve(size());
+  for_each([&](ConsumeQueue& queue) { queues.push_back(&queue); });
   return queues;
+}
+
+void QueueTable::unmap_some(std::size_t queues) {
+  const std::uint64_t count = count_.load(std::memory_order_acquire);
+  while (queues > 0 && count > 0 && mappings() > mappings_max_ / 4 * 3) {
+    --queues;
+    hand_ = hand_ % count + 1;
+    if (ConsumeQueue& queue = *at(hand_); queue.is_dropped() || !queue.take_used()) {
+      queue.unmap_unheld();
+    }
+  }
 }
 
 void QueueTable::drop(ConsumeQueue& queue) {

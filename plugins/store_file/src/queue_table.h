@@ -40,8 +40,30 @@ class QueueTable {
   ConsumeQueue* find(std::string_view topic, std::uint32_t id, tenon_queue& handle) const;
   /// nullptr if the table is full.
   ConsumeQueue* find_or_create(std::string_view topic, std::uint32_t id, tenon_queue& handle);
-  /// All queues that are not dropped.
+  /// All queues that are not dropped, in the order of their handles.
   std::vector<ConsumeQueue*> all() const;
+  template <class Use>
+  void for_each(Use&& use) const {
+    const std::uint64_t count = count_.load(std::memory_order_acquire);
+    for (tenon_queue handle = 1; handle <= count; ++handle) {
+      if (ConsumeQueue* queue = at(handle); !queue->is_dropped()) {
+        use(*queue);
+      }
+    }
+  }
+  /// With more mapped files than this, those that nobody used lately are to be unmapped. Thread: the
+  /// one that opens the store.
+  void limit_mappings(std::size_t most) noexcept { mappings_max_ = most; }
+  bool has_many_mappings() const noexcept { return mappings() > mappings_max_; }
+  std::size_t mappings() const noexcept {
+    return shared_.mappings.mapped.load(std::memory_order_relaxed);
+  }
+  /// Looks at the next queues, at most that many, until there are clearly fewer. Dispatch role.
+  void unmap_some(std::size_t queues);
+  /// Whether a queue asked for its next file since the last call.
+  bool take_nearly_full() noexcept {
+    return shared_.nearly_full.exchange(false, std::memory_order_relaxed);
+  }
   /// Removes a queue from the names; its handle answers STALE from now on.
   void drop(ConsumeQueue& queue);
   std::size_t size() const;
@@ -70,6 +92,9 @@ class QueueTable {
   std::string root_{};
   std::uint64_t file_bytes_ = 0;
   std::uint64_t ext_file_bytes_ = 0;
+  QueueShared shared_{};
+  std::size_t mappings_max_ = 16'384;
+  std::uint64_t hand_ = 0;  ///< where unmap_some() goes on; dispatch role
   mutable std::mutex mutex_{};
   std::unordered_map<Key, tenon_queue, KeyHash> names_{};
   std::array<std::atomic<Chunk*>, kChunksMax> chunks_{};

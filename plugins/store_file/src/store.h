@@ -156,13 +156,15 @@ class Store {
   Result<> scan_log(const tenon_recover_opts* o, Scan& scan);
   Result<> scan_file(const tenon_recover_opts* o, MappedFile& file, Scan& scan);
   Result<> settle(const Layout& layout, Scan& scan, bool crashed);
-  Result<> drop_ghosts();
+  Result<> drop_ghosts(ConsumeQueue& queue);
   bool is_record_of(const ConsumeQueue& queue,
                     std::int64_t offset,
                     const Unit& unit,
                     std::int64_t* store_ms = nullptr);
   bool is_place_of_another(ConsumeQueue& queue, std::int64_t offset, std::uint64_t phys);
   Result<std::uint64_t> index_start(bool crashed);
+  void limit_mappings();
+  void share_mappings(bool opening);
   bool forget_all();  ///< false while a reader holds a file
 
   // store_append.cpp
@@ -226,11 +228,14 @@ class Store {
   void run_helper();
   void flush_log_round(std::uint64_t now_ns);
   void flush_queues_round(std::uint64_t now_ns);
+  bool flush_many_queues(std::uint32_t least_pages);
+  bool flush_queues(std::uint32_t least_pages);
   bool sync_log(std::uint64_t target);
   void flush_everything();
   void save_marks();
   void fail(const Error& error);
   void give_back_pages();
+  void unmap_queues();
   void publish(std::uint32_t changed);
 
   // store_retention.cpp

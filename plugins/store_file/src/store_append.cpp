@@ -233,7 +233,7 @@ void Store::finish_append(Batch& batch) {
     request_flush(end);
   }
   const std::uint64_t window = window_.load(std::memory_order_relaxed);
-  if (log_.reserved() < end + window / 2) {
+  if (log_.reserved() < end + window / 2 || queues_.has_many_mappings()) {
     helper_waker_.wake();
   }
   std::uint32_t changed = TENON_CHANGED_END;

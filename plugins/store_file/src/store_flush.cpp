@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
 
 namespace tenon::store_file {
 
@@ -16,6 +20,8 @@ constexpr std::uint64_t kReserveStep = 256u * 1024;
 constexpr std::uint64_t kKeepBehind = 16u << 20;
 constexpr std::uint64_t kGiveBackStep = 8u << 20;
 constexpr auto kHelperPause = std::chrono::seconds(1);
+constexpr std::size_t kManyQueues = 64;
+constexpr std::size_t kUnmapStep = 128;    ///< queues
 constexpr std::uint64_t kSweepEvery = 10;  ///< helper rounds
 }  // namespace
 
@@ -93,6 +99,47 @@ void Store::flush_log_round(std::uint64_t now_ns) {
   }
 }
 
+/// One sync of the file system in place of very many of single files, which take milliseconds each.
+/// False: nothing is known to be written.
+bool Store::flush_many_queues(std::uint32_t least_pages) {
+  std::vector<std::pair<ConsumeQueue*, ConsumeQueue::Unflushed>> dirty;
+  queues_.for_each([&](ConsumeQueue& queue) {
+    if (const auto u = queue.unflushed(least_pages); u.end != 0) {
+      dirty.emplace_back(&queue, u);
+    }
+  });
+  if (dirty.size() < kManyQueues) {
+    return false;
+  }
+  const Fd root(io().open(options_.root.c_str(), O_RDONLY | O_DIRECTORY, 0));
+  if (root.get() < 0 || io().syncfs(root.get()) != 0) {
+    return false;  // one after another then, and an error there counts
+  }
+  for (const auto& [queue, written] : dirty) {
+    queue->mark_flushed(written);
+  }
+  return true;
+}
+
+/// Queues with that many dirty pages. False: the store has failed.
+bool Store::flush_queues(std::uint32_t least_pages) {
+  flush_many_queues(least_pages);
+  bool failed = false;
+  queues_.for_each([&](ConsumeQueue& queue) {
+    if (failed) {
+      return;
+    }
+    const auto flushed = queue.flush(least_pages);
+    if (!flushed) {
+      fail(flushed.error());
+      failed = true;
+    } else if (flushed.value()) {
+      flush_log_round(host_.mono_ns());  // many queues take long: nobody waits for all of them
+    }
+  });
+  return !failed;
+}
+
 void Store::flush_queues_round(std::uint64_t now_ns) {
   if (now_ns - queue_round_ns_ <
       static_cast<std::uint64_t>(options_.queue_flush_interval_ms) * kMs) {
@@ -103,12 +150,8 @@ void Store::flush_queues_round(std::uint64_t now_ns) {
                         static_cast<std::uint64_t>(options_.queue_flush_thorough_ms) * kMs;
   // Sampled before the flush: what it says is on the disk then.
   const std::int64_t dispatched_ms = last_dispatch_ms_.load(std::memory_order_relaxed);
-  for (ConsumeQueue* queue : queues_.all()) {
-    const auto flushed = queue->flush(thorough ? 0 : options_.queue_flush_least_pages);
-    if (!flushed) {
-      fail(flushed.error());
-      return;
-    }
+  if (!flush_queues(thorough ? 0 : options_.queue_flush_least_pages)) {
+    return;
   }
   if (thorough) {
     queue_thorough_ns_ = now_ns;
@@ -184,11 +227,8 @@ tenon_status Store::flush_now(std::uint64_t upto, std::uint32_t timeout_ms, teno
 void Store::flush_everything() {
   const std::int64_t dispatched_ms = last_dispatch_ms_.load(std::memory_order_relaxed);
   sync_log(log_.end());
-  for (ConsumeQueue* queue : queues_.all()) {
-    if (const auto flushed = queue->flush(0); !flushed) {
-      fail(flushed.error());
-      return;
-    }
+  if (!flush_queues(0)) {
+    return;
   }
   if (const auto synced = index_.sync(); !synced) {
     fail(synced.error());
@@ -230,6 +270,18 @@ void Store::give_back_pages() {
   given_back_ = upto;
 }
 
+/// A few queues at a time: the appender leaves its units to the follower meanwhile.
+void Store::unmap_queues() {
+  while (queues_.has_many_mappings() && !stop_others_.load(std::memory_order_acquire)) {
+    if (!take_dispatch_role()) {
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      continue;
+    }
+    queues_.unmap_some(kUnmapStep);
+    give_dispatch_role();
+  }
+}
+
 void Store::run_helper() {
   store::prepare_thread("store-ahead");
   std::uint64_t round = 0;
@@ -260,11 +312,14 @@ void Store::run_helper() {
       }
       give_back_pages();
     }
-    for (ConsumeQueue* queue : queues_.all()) {
-      if (queue->nearly_full()) {
-        queue->prepare_next_file();
-      }
+    if (queues_.take_nearly_full()) {
+      queues_.for_each([](ConsumeQueue& queue) {
+        if (queue.nearly_full()) {
+          queue.prepare_next_file();
+        }
+      });
     }
+    unmap_queues();
     if (++round % kSweepEvery == 0) {
       log_.files().for_each_mapped([end = log_.end()](MappedFile& f) {
         f.forget(f.base(), std::max(end, kKeepBehind) - kKeepBehind);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include <unistd.h>
 
@@ -62,6 +63,24 @@ bool Store::forget_all() {
   given_back_ = 0;
   lock_.unlock();
   return true;
+}
+
+/// Recovery looks into every queue, and a store may have more than a process may map.
+void Store::limit_mappings() {
+  if (queues_.has_many_mappings()) {
+    queues_.unmap_some(2 * queues_.size());
+  }
+}
+
+/// Nobody else needs mappings while a store is opened, but later there are bursts, and other parts.
+void Store::share_mappings(bool opening) {
+  std::ifstream in("/proc/sys/vm/max_map_count");
+  std::size_t most = 0;
+  if (!(in >> most)) {
+    most = 65'530;
+  }
+  queues_.limit_mappings(opening ? most - most / 8 : most / 4);
+  limit_mappings();
 }
 
 /// Lock and look; nothing is changed before everything that lies there is understood.
@@ -129,6 +148,8 @@ Result<> Store::open_files(const Layout& layout, bool crashed) {
       TENON_TRY(queue->ext()->recover());
     }
     TENON_TRY(queue->recover(crashed));
+    TENON_TRY(drop_ghosts(*queue));
+    limit_mappings();
   }
   return index_.load(index_folder(options_.root), shape, layout.index_names, crashed, checkpoint);
 }
@@ -188,6 +209,7 @@ Result<> Store::scan_file(const tenon_recover_opts* o, MappedFile& file, Scan& s
     if (scan.dispatched == scan.pos && next <= visible_limit_.load(std::memory_order_relaxed)) {
       TENON_TRY(dispatch_record(m.value(), scan.pos));
       scan.dispatched = next;
+      limit_mappings();
     }
     scan.last_ms = m.value().store_ms;
     scan.pos = next;
@@ -241,25 +263,22 @@ bool Store::is_record_of(const ConsumeQueue& queue,
 }
 
 /// Units whose record says something else come from an earlier life of the log (spec: store §13.3).
-Result<> Store::drop_ghosts() {
+Result<> Store::drop_ghosts(ConsumeQueue& queue) {
   const std::uint64_t log_min = log_.files().first_base();
-  for (ConsumeQueue* queue : queues_.all()) {
-    std::int64_t end = queue->max_offset();
-    const std::int64_t begin = queue->min_offset();
-    Unit unit;
-    for (; end > begin && queue->read(end - 1, &unit, 1) == 1; --end) {
-      if (!unit.is_filler() && unit.phys < log_min) {
-        break;  // expired: the unit is all that keeps the queue's position
-      }
-      std::int64_t store_ms = 0;
-      if (is_record_of(*queue, end - 1, unit, &store_ms)) {
-        queue->set_last_store_ms(store_ms);
-        break;
-      }
+  std::int64_t end = queue.max_offset();
+  const std::int64_t begin = queue.min_offset();
+  Unit unit;
+  for (; end > begin && queue.read(end - 1, &unit, 1) == 1; --end) {
+    if (!unit.is_filler() && unit.phys < log_min) {
+      break;  // expired: the unit is all that keeps the queue's position
     }
-    TENON_TRY(queue->cut_units(end));
+    std::int64_t store_ms = 0;
+    if (is_record_of(queue, end - 1, unit, &store_ms)) {
+      queue.set_last_store_ms(store_ms);
+      break;
+    }
   }
-  return ok();
+  return queue.cut_units(end);
 }
 
 Result<std::uint64_t> Store::index_start(bool crashed) {
@@ -322,15 +341,18 @@ Result<> Store::settle(const Layout& layout, Scan& scan, bool crashed) {
   }
   log_.set_positions(layout.log_bases.empty() ? 0 : layout.log_bases.front(), end, 0);
   for (ConsumeQueue* queue : queues_.all()) {
+    const std::int64_t before = queue->max_offset();
     TENON_TRY(queue->truncate(end));
-  }
-  if (crashed) {
-    TENON_TRY(drop_ghosts());  // a unit behind the end may have vouched for an older one before it
+    if (crashed && queue->max_offset() != before) {
+      TENON_TRY(drop_ghosts(*queue));  // what is gone may have vouched for an older one before it
+    }
+    limit_mappings();
   }
   for (ConsumeQueue* queue : queues_.all()) {
     TENON_TRY(queue->settle_ext());
     TENON_TRY(queue->erase_tail(crashed));
     queue->correct_min(log_.min());
+    limit_mappings();
   }
   TENON_TRY(cut_index(end, crashed));
   if (crashed) {
@@ -364,14 +386,16 @@ tenon_status Store::recover(const tenon_recover_opts* o,
     const std::uint32_t mode = o == nullptr ? 0 : o->mode;
     crashed = mode == TENON_RECOVER_CRASHED || (mode == TENON_RECOVER_DECIDE && layout.abort);
     after_crash_ = crashed;
+    share_mappings(true);
     TENON_TRY(open_files(layout, crashed));
-    TENON_TRY(drop_ghosts());
     if (!layout.log_bases.empty()) {
       scan.pos = layout.log_bases[choose_start(layout.log_bases, crashed)];
       scan.dispatched = scan.pos;
       TENON_TRY(scan_log(o, scan));
     }
-    return settle(layout, scan, crashed);
+    TENON_TRY(settle(layout, scan, crashed));
+    share_mappings(false);
+    return ok();
   };
   if (const auto done = run(); !done) {
     const Error error = done.error();

@@ -112,6 +112,7 @@ Result<> Store::cut_to(std::uint64_t phys, bool durably) {
   }
   for (ConsumeQueue* queue : queues_.all()) {
     TENON_TRY(queue->truncate(phys));
+    limit_mappings();
   }
   TENON_TRY(cut_index(phys, durably));
   log_.set_durable(std::min(log_.durable(), phys));
@@ -219,6 +220,7 @@ tenon_status Store::reset(std::uint64_t start, tenon_error* err) {
   for (ConsumeQueue* queue : queues_.all()) {
     static_cast<void>(queue->truncate(0).has_value());
     queue->rebuild_counter();
+    limit_mappings();
   }
   index_.clear(true);
   const auto created = log_.files().ensure(start);  // its name keeps the position

@@ -115,6 +115,9 @@ tenon_status Store::retention(const tenon_retention* p,
     for (ConsumeQueue* queue : queues_.all()) {
       queue->remove_expired(log_.min());
       queue->correct_min(log_.min());
+      if (queues_.has_many_mappings()) {
+        helper_waker_.wake();
+      }
     }
     index_.remove_expired(log_.min());
     publish(TENON_CHANGED_MIN_PHYS);
