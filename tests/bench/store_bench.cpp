@@ -3,6 +3,9 @@
 //   store_bench [--dir FOLDER] [--seconds S]
 //   store_bench roll [--dir FOLDER] [--rolls N] [--file-mib M] [--rate MB_PER_S] [--body B]
 //                    [--batch N] [--keys 1] [--sync 1] [--where 1]
+//   store_bench recover [--dir FOLDER] [--mib N] [--body B] [--checkpoint 0]
+//   store_bench queues [--dir FOLDER] [--queues N] [--per-topic N]
+//   store_bench keys [--dir FOLDER] [--messages N]
 #include "store_bench.h"
 
 #include "../support/store_harness.h"
@@ -16,13 +19,32 @@
 #include <string>
 #include <vector>
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 extern "C" const tenon_entry tenon_entry_store_file;
+
+namespace tenon::bench {
+
+long status_kib(const char* key) {
+  std::ifstream in("/proc/self/status");
+  std::string line;
+  while (std::getline(in, line)) {
+    if (line.starts_with(key)) {
+      return std::atol(line.c_str() + std::strlen(key) + 1);
+    }
+  }
+  return 0;
+}
+
+}  // namespace tenon::bench
 
 namespace {
 
 using namespace tenon::test;
+using tenon::bench::status_kib;
 using Time = std::chrono::steady_clock;
 
 double seconds_since(Time::time_point t) {
@@ -36,30 +58,37 @@ double cpu_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
 }
 
-/// Bytes per CPU second of copying `bytes`-sized pieces into memory that is already mapped.
-double copy_speed(std::size_t bytes) {
-  std::vector<char> to(64u << 20, 1);
+/// Bytes per CPU second of copying `bytes`-sized pieces one after another into a mapped file of that
+/// size. Its pages are made ready by somebody else, as the store does: that is not counted.
+double copy_speed(const std::filesystem::path& folder, std::size_t bytes, std::size_t file_bytes) {
+  constexpr std::size_t kReady = 8u << 20;
+  const std::string path = (folder / "memcpy").string();
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0 || ::ftruncate(fd, static_cast<off_t>(file_bytes)) != 0) {
+    std::perror(path.c_str());
+    std::exit(1);
+  }
+  void* const at = ::mmap(nullptr, file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  ::madvise(at, file_bytes, MADV_RANDOM);
+  auto* const to = static_cast<char*>(at);
   const std::vector<char> from(bytes, 'x');
-  const double begin = cpu_seconds();
+  double cpu = 0;
   std::size_t copied = 0;
-  while (cpu_seconds() - begin < 0.3) {
-    for (std::size_t at = 0; at + bytes <= to.size(); at += bytes) {
-      std::memcpy(to.data() + at, from.data(), bytes);
+  for (std::size_t begin = 0; begin + kReady <= file_bytes && cpu < 0.3; begin += kReady) {
+    for (std::size_t page = 0; page < kReady; page += 4096) {
+      to[begin + page] = 1;
     }
-    copied += to.size() / bytes * bytes;
-  }
-  return static_cast<double>(copied) / (cpu_seconds() - begin);
-}
-
-long status_kib(const char* key) {
-  std::ifstream in("/proc/self/status");
-  std::string line;
-  while (std::getline(in, line)) {
-    if (line.starts_with(key)) {
-      return std::atol(line.c_str() + std::strlen(key) + 1);
+    const double before = cpu_seconds();
+    for (std::size_t i = 0; i + bytes <= kReady; i += bytes) {
+      std::memcpy(to + begin + i, from.data(), bytes);
     }
+    cpu += cpu_seconds() - before;
+    copied += kReady / bytes * bytes;
   }
-  return 0;
+  ::munmap(at, file_bytes);
+  ::close(fd);
+  std::filesystem::remove(path);
+  return static_cast<double>(copied) / cpu;
 }
 
 struct Setting {
@@ -120,7 +149,8 @@ void measure(const std::filesystem::path& dir, const Setting& setting, double se
   const double took = seconds_since(begin);
   const double cpu = cpu_seconds() - cpu_begin;
   const double bytes = static_cast<double>(store.log().end);
-  const double copy = copy_speed(results[0].bytes);
+  const double copy =
+      copy_speed(dir, results[0].bytes, static_cast<std::size_t>(setting.file_bytes));
   std::printf(
       "body=%zu batch=%zu file_mib=%lld keys=%d appends_per_s=%.0f appends_per_cpu_s=%.0f "
       "mb_per_cpu_s=%.0f memcpy_mb_per_cpu_s=%.0f share=%.2f longest_append_ms=%.2f files=%.0f "
@@ -183,7 +213,47 @@ int roll(int argc, char** argv) {
 
 }  // namespace
 
+namespace {
+
+int scale(int argc, char** argv) {
+  tenon::bench::ScaleOptions o;
+  o.dir = std::filesystem::temp_directory_path();
+  for (int i = 2; i + 1 < argc; i += 2) {
+    const std::string key = argv[i];
+    const auto number = static_cast<std::uint64_t>(std::atoll(argv[i + 1]));
+    if (key == "--dir") {
+      o.dir = argv[i + 1];
+    } else if (key == "--mib") {
+      o.mib = number;
+    } else if (key == "--queues") {
+      o.queues = number;
+    } else if (key == "--per-topic") {
+      o.per_topic = number;
+    } else if (key == "--body") {
+      o.body = number;
+    } else if (key == "--messages") {
+      o.messages = number;
+    } else if (key == "--checkpoint") {
+      o.checkpoint = number != 0;
+    } else {
+      std::fprintf(stderr, "unknown option %s\n", key.c_str());
+      return 2;
+    }
+  }
+  const std::string mode = argv[1];
+  return mode == "recover"  ? tenon::bench::run_recover(o)
+         : mode == "queues" ? tenon::bench::run_queues(o)
+                            : tenon::bench::run_keys(o);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  for (const char* mode : {"recover", "queues", "keys"}) {
+    if (argc > 1 && std::strcmp(argv[1], mode) == 0) {
+      return scale(argc, argv);
+    }
+  }
   if (argc > 1 && std::strcmp(argv[1], "roll") == 0) {
     return roll(argc, argv);
   }

@@ -22,4 +22,25 @@ struct RollOptions {
 /// Exit code.
 int run_roll(const RollOptions& options);
 
+struct ScaleOptions {
+  std::filesystem::path dir{};
+  std::uint64_t mib = 1024;  ///< of messages
+  std::uint64_t queues = 50'000;
+  std::uint64_t per_topic = 8;  ///< queues
+  std::size_t body = 1024;
+  std::uint64_t messages = 2'000'000;
+  bool checkpoint = true;  ///< false: recovery reads the whole log
+};
+
+/// Time to open a log of that size after SIGKILL and after a clean stop.
+int run_recover(const ScaleOptions& options);
+/// A message in each of many queues: time to make them, to stop, to open them after a clean stop and
+/// after SIGKILL; memory and CPU time of the idle store.
+int run_queues(const ScaleOptions& options);
+/// Messages with a unique key and a shared one; queries a second and how long they take.
+int run_keys(const ScaleOptions& options);
+
+/// A figure of /proc/self/status in KiB, such as "RssAnon:".
+long status_kib(const char* key);
+
 }  // namespace tenon::bench
