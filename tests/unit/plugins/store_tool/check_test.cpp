@@ -1,5 +1,6 @@
 // `tenon store check` on recorded folders: nothing is wrong with them, and each damage is found where
 // it is.
+#include "golden_stores.h"
 #include "stores.h"
 
 #include "tenon/base/endian.h"
@@ -57,32 +58,7 @@ std::string be64(std::uint64_t value) {
 
 TEST_SUITE("store_tool/check") {
   TEST_CASE("nothing is wrong with a folder of a Java broker") {
-    std::string name;
-    SUBCASE("clean") {
-      name = "basic-clean";
-    }
-    SUBCASE("killed") {
-      name = "basic-killed";
-    }
-    SUBCASE("delay levels") {
-      name = "delay";
-    }
-    SUBCASE("extension") {
-      name = "filter-bitmap";
-    }
-    SUBCASE("transactions") {
-      name = "transaction";
-    }
-    SUBCASE("front deleted") {
-      name = "trimmed";
-    }
-    SUBCASE("5.x") {
-      name = "v5-basic";
-    }
-    SUBCASE("5.x timer") {
-      name = "v5-timer";
-    }
-    CAPTURE(name);
+    const std::string name = each_golden(kPlainGolden).name;
     const GoldenStore store(name);
     const Checked checked = check_store(store.root());
     INFO(checked.text());

@@ -1,6 +1,7 @@
 // Messages, units, index entries and figures of recorded folders against what their brokers said.
 #include "tenon/store_tool/dump.h"
 
+#include "golden_stores.h"
 #include "paths.h"
 #include "stores.h"
 
@@ -46,17 +47,7 @@ std::map<Place, std::int64_t> dumped(const store_tool::Folder& folder,
 
 TEST_SUITE("store_tool/dump") {
   TEST_CASE("the messages are those that the broker served") {
-    std::string name;
-    SUBCASE("clean") {
-      name = "basic-clean";
-    }
-    SUBCASE("front deleted") {
-      name = "trimmed";
-    }
-    SUBCASE("5.x") {
-      name = "v5-basic";
-    }
-    CAPTURE(name);
+    const std::string name = each_golden(kPlainGolden).name;
     const GoldenStore store(name);
     const auto folder = open_store(store.root());
     const proto::JsonDocument document = expected(name);
@@ -173,17 +164,7 @@ TEST_SUITE("store_tool/dump") {
   }
 
   TEST_CASE("figures without reading all are the broker's") {
-    std::string name;
-    SUBCASE("clean") {
-      name = "basic-clean";
-    }
-    SUBCASE("killed") {
-      name = "basic-killed";
-    }
-    SUBCASE("front deleted") {
-      name = "trimmed";
-    }
-    CAPTURE(name);
+    const std::string name = each_golden(kPlainGolden).name;
     const GoldenStore store(name);
     const auto folder = open_store(store.root());
     const store_tool::Stat stat = store_tool::stat_of(*folder);
