@@ -49,7 +49,12 @@ struct Writer {
 }  // namespace
 
 bool is_storable_topic(std::string_view topic) noexcept {
-  return !topic.empty() && topic.size() <= proto::kTopicMaxBytes && topic != "." && topic != ".." &&
+  return topic.size() <= proto::kTopicMaxBytes && is_readable_topic(topic);
+}
+
+bool is_readable_topic(std::string_view topic) noexcept {
+  constexpr std::size_t kFolderNameMaxBytes = 255;
+  return !topic.empty() && topic.size() <= kFolderNameMaxBytes && topic != "." && topic != ".." &&
          topic.find('/') == std::string_view::npos && topic.find('\0') == std::string_view::npos;
 }
 

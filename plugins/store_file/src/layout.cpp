@@ -213,6 +213,33 @@ Result<> refuse_dledger(const std::string& root, const Layout& layout) {
   return ok();
 }
 
+/// A log outside of the root: a disk that is not mounted must not look like a log without messages,
+/// which makes the queues start at 0, and of two logs none may be forgotten.
+Result<> check_log_folder(const Options& options, const Layout& layout) {
+  const std::string usual = log_folder(options.root);
+  if (options.log_folder == usual) {
+    return ok();
+  }
+  TENON_TRY(const std::vector<Entry> also, list_files(usual));
+  std::error_code ec;
+  if (!also.empty() && !fs::equivalent(usual, options.log_folder, ec)) {
+    return Error{Errc::kIncompatible,
+                 fmt::format("commitlog_folder is {}, but {} has files too; leave the files of one "
+                             "log in one of the two folders and start again; nothing was changed",
+                             options.log_folder,
+                             usual)};
+  }
+  if (!layout.queues.empty() && !fs::is_directory(options.log_folder, ec)) {
+    return Error{
+        Errc::kNotFound,
+        fmt::format("{} (commitlog_folder) is no folder, but {} has consume queues: is its "
+                    "disk mounted? Nothing was changed",
+                    options.log_folder,
+                    options.root)};
+  }
+  return ok();
+}
+
 }  // namespace
 
 Result<Layout> scan_layout(const Options& options) {
@@ -222,8 +249,9 @@ Result<Layout> scan_layout(const Options& options) {
     return Error{Errc::kInvalid, fmt::format("store root {} is no folder", options.root)};
   }
   TENON_TRY(layout.log_bases,
-            scan_sequence(log_folder(options.root), layout.log_file_bytes, 1, layout.empty_files));
+            scan_sequence(options.log_folder, layout.log_file_bytes, 1, layout.empty_files));
   TENON_TRY(scan_queues(options.root, layout));
+  TENON_TRY(check_log_folder(options, layout));
   TENON_TRY(scan_index(options.root, layout));
   TENON_TRY(refuse_dledger(options.root, layout));
   layout.abort = fs::exists(options.root + "/abort", ec);

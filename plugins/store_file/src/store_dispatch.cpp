@@ -107,7 +107,7 @@ Result<> Store::dispatch_record(const proto::MessageView& m, std::uint64_t phys)
   if (!store::has_queue_entry(m.sys_flag)) {
     return ok();
   }
-  if (!store::is_storable_topic(m.topic) || m.queue_id < 0 || m.queue_offset < 0) {
+  if (!store::is_readable_topic(m.topic) || m.queue_id < 0 || m.queue_offset < 0) {
     host_.log(LogLevel::kWarn, "record of an impossible queue is not dispatched phys={}", phys);
     return ok();
   }

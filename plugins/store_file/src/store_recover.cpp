@@ -96,6 +96,13 @@ Result<> Store::open_folder(Layout& layout) {
                     errno,
                     Errc::kDenied);
   }
+  if (::access(options_.log_folder.c_str(), F_OK) == 0 &&
+      ::access(options_.log_folder.c_str(), W_OK | X_OK) != 0) {
+    return os_error(
+        "log folder " + options_.log_folder + " is not writable for this user; change its owner",
+        errno,
+        Errc::kDenied);
+  }
   return lock_.lock(options_.root, true);
 }
 
@@ -114,7 +121,7 @@ Result<> Store::open_files(const Layout& layout, bool crashed) {
     const std::scoped_lock lock(checkpoint_mutex_);
     checkpoint_ = checkpoint;
   }
-  log_.configure(log_folder(options_.root), layout.log_file_bytes);
+  log_.configure(options_.log_folder, layout.log_file_bytes);
   queues_.configure(
       options_.root, layout.queue_file_bytes, options_.queue_ext ? layout.ext_file_bytes : 0);
   for (const std::uint64_t base : layout.log_bases) {
@@ -122,7 +129,7 @@ Result<> Store::open_files(const Layout& layout, bool crashed) {
     if (log_.files().find(base) == nullptr) {
       return Error{Errc::kIo,
                    fmt::format("{}/{} cannot be opened and mapped; check its permissions",
-                               log_folder(options_.root),
+                               options_.log_folder,
                                file_name_of(base))};
     }
   }

@@ -164,7 +164,7 @@ void Store::rebuild_counters_to(std::uint64_t end) {
     const auto m = store::parse_record(rest.first(head.bytes), false);
     pos += head.bytes;
     if (m && store::has_queue_entry(m.value().sys_flag) && m.value().queue_id >= 0 &&
-        store::is_storable_topic(m.value().topic)) {
+        store::is_readable_topic(m.value().topic)) {
       tenon_queue handle = 0;
       ConsumeQueue* queue = queues_.find_or_create(
           m.value().topic, static_cast<std::uint32_t>(m.value().queue_id), handle);

@@ -9,6 +9,7 @@
 
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 namespace tenon::store_file {
 
@@ -17,7 +18,7 @@ namespace {
 constexpr std::uint64_t kHeldWarnNs = 120'000'000'000;  ///< (destroyMapedFileIntervalForcibly)
 
 /// Used part of the partition in hundredths of a percent: used / (used + usable by this user).
-std::uint32_t disk_use(const std::string& path) noexcept {
+std::uint32_t disk_use_of(const std::string& path) noexcept {
   struct statvfs fs {};
   if (io().statvfs(path.c_str(), &fs) != 0 || fs.f_blocks == 0) {
     return 10'000;  // a missing path counts as full, so that cleaning is not put off
@@ -25,6 +26,13 @@ std::uint32_t disk_use(const std::string& path) noexcept {
   const auto used = static_cast<double>(fs.f_blocks - fs.f_bfree);
   const double whole = used + static_cast<double>(fs.f_bavail);
   return whole <= 0 ? 10'000 : static_cast<std::uint32_t>(std::ceil(used * 10'000 / whole));
+}
+
+/// Of the fuller disk, if the log lies on one of its own. A log folder is made with its first file.
+std::uint32_t disk_use(const Options& o) noexcept {
+  const std::uint32_t root = disk_use_of(o.root);
+  return ::access(o.log_folder.c_str(), F_OK) == 0 ? std::max(root, disk_use_of(o.log_folder))
+                                                   : root;
 }
 
 /// The age of a file is its modification time, not the time of its messages (spec: store §11.1).
@@ -105,7 +113,7 @@ tenon_status Store::retention(const tenon_retention* p,
     return plugin::fail(err, TENON_CLOSED, "the store is closed");
   }
   tenon_retention_result result{};
-  std::uint32_t use = disk_use(options_.root);
+  std::uint32_t use = disk_use(options_);
   const Pressure pressure = pressure_of(*p, use);
   set_disk_full(pressure.full, use);
   if (pressure.clean || (p->flags & (TENON_RETENTION_DELETE_HOUR | TENON_RETENTION_MANUAL)) != 0) {
@@ -121,7 +129,7 @@ tenon_status Store::retention(const tenon_retention* p,
     }
     index_.remove_expired(log_.min());
     publish(TENON_CHANGED_MIN_PHYS);
-    use = disk_use(options_.root);
+    use = disk_use(options_);
     set_disk_full(pressure_of(*p, use).full, use);
   }
   report_held(log_.files().reap());
@@ -154,8 +162,8 @@ void Store::stats(const tenon_sink* out) {
       {"commitLogMinOffset", fmt::format("{}", log_.min())},
       {"commitLogMaxOffset", fmt::format("{}", end)},
       {"dispatchBehindBytes", fmt::format("{}", end - std::min(dispatched, end))},
-      {"commitLogDiskRatio", fmt::format("{:.2f}", disk_use(options_.root) / 10'000.0)},
-      {"consumeQueueDiskRatio", fmt::format("{:.2f}", disk_use(options_.root) / 10'000.0)},
+      {"commitLogDiskRatio", fmt::format("{:.2f}", disk_use_of(options_.log_folder) / 10'000.0)},
+      {"consumeQueueDiskRatio", fmt::format("{:.2f}", disk_use_of(options_.root) / 10'000.0)},
       {"pageCacheLockTimeMills", fmt::format("{}", since == 0 ? 0 : host_.wall_ms() - since)},
       {"storeDurableOffset", fmt::format("{}", log_.durable())},
       {"storeIndexedOffset", fmt::format("{}", indexed_.load(std::memory_order_acquire))},

@@ -74,7 +74,7 @@ Result<Arriving> look_through(ExportReader reader, const ImportOptions& options)
       return arriving;
     }
     TENON_TRY(const proto::MessageView m, store::parse_record(record, true));
-    if (!store::is_storable_topic(m.topic) || m.queue_id < 0 || m.queue_offset < 0) {
+    if (!store::is_readable_topic(m.topic) || m.queue_id < 0 || m.queue_offset < 0) {
       return Error{
           Errc::kCorrupt,
           fmt::format(

@@ -136,7 +136,7 @@ Result<> Inspector::walk_log() {
 
 void Inspector::see_record(const Frame& frame) {
   const proto::MessageView& m = frame.record;
-  if (!store::is_storable_topic(m.topic) && m.topic.size() <= proto::kTopicMaxBytes) {
+  if (!store::is_readable_topic(m.topic)) {
     Finding f = at_log(frame.at, "record-topic", Severity::kError);
     f.text = fmt::format("the topic \"{}\" can be no folder name", m.topic);
     add(std::move(f));

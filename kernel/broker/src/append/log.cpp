@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include <sys/statvfs.h>
@@ -18,6 +19,28 @@ namespace {
 constexpr const char* kStorageInterface = "tenon.storage/1";
 /// An append that seems to last longer than this started before a clock change (store §10.2).
 constexpr std::int64_t kBusyAbsurdMs = 10'000'000;
+constexpr std::string_view kLogFolder = "commitlog";
+
+/// Of a log that does not lie below the root; only the storage knows where. -1 if it does not say.
+double log_disk_ratio(const tenon_storage& storage, void* self) {
+  double found = -1.0;
+  if (storage.stats == nullptr) {
+    return found;
+  }
+  tenon_sink sink{};
+  sink.size = sizeof sink;
+  sink.ctx = &found;
+  sink.put = [](void* ctx, const tenon_kv* kv, std::size_t n) noexcept {
+    for (std::size_t i = 0; i < n; ++i) {
+      if (host::text(kv[i].key) == "commitLogDiskRatio") {
+        const std::string value(host::text(kv[i].value));
+        *static_cast<double*>(ctx) = std::strtod(value.c_str(), nullptr);
+      }
+    }
+  };
+  storage.stats(self, &sink);
+  return found;
+}
 
 }  // namespace
 
@@ -207,18 +230,18 @@ void Log::request_flush(std::uint64_t upto) const noexcept {
 }
 
 std::string Log::disk_ratios() const {
-  const auto ratio = [this](const char* folder) {
+  const auto ratio = [this](std::string_view folder) {
     struct statvfs disk {};
     const auto path = config_.store_root / folder;
     if (::statvfs(path.c_str(), &disk) != 0) {
-      return -1.0;
+      return folder == kLogFolder ? log_disk_ratio(storage_.table, storage_.self) : -1.0;
     }
     const double used = static_cast<double>(disk.f_blocks - disk.f_bfree);
     const double usable = static_cast<double>(disk.f_bavail);
     return used + usable > 0 ? std::ceil(used * 100 / (used + usable)) / 100 : -1.0;
   };
   return fmt::format("CL: {:5.2f} CQ: {:5.2f} INDEX: {:5.2f}",
-                     ratio("commitlog"),
+                     ratio(kLogFolder),
                      ratio("consumequeue"),
                      ratio("index"));
 }

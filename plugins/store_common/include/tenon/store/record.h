@@ -30,8 +30,11 @@ inline bool has_queue_entry(std::int32_t sys_flag) noexcept {
 /// @return kInvalid or kLimit as the RocketMQ statuses MESSAGE_ILLEGAL and
 /// PROPERTIES_SIZE_EXCEEDED. Does not allocate on success. Thread: any.
 tenon_status check_record(const tenon_record& r, const char** why) noexcept;
-/// A topic that cannot be a folder name below consumequeue, or is too long for a V1 record.
+/// Whether the topic can be a folder name below consumequeue and fits into a V1 record. Thread: any.
 bool is_storable_topic(std::string_view topic) noexcept;
+/// The same of records that are there already: a V2 record of a 5.x broker has up to 255 bytes
+/// (spec: store §3.4). Thread: any.
+bool is_readable_topic(std::string_view topic) noexcept;
 
 /// What the store assigns to a record.
 struct Stamp {
