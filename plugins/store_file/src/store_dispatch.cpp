@@ -253,13 +253,18 @@ bool Store::pump() {
 /// Feeds the key index with a few records. True if something moved.
 bool Store::index_some() {
   const std::scoped_lock lock(index_step_mutex_);
-  std::uint64_t pos = std::max(indexed_.load(std::memory_order_relaxed), log_.min());
+  std::uint64_t pos = indexed_.load(std::memory_order_relaxed);
   const std::uint64_t limit = dispatched_.load(std::memory_order_acquire);
   if (pos >= limit) {
     return false;
   }
   const std::uint64_t begin = pos;
-  const FilePin pin = log_.files().pin(pos);
+  FilePin pin = log_.files().pin(pos);
+  // Trap: a file below the minimum counts until its name is gone: a crash before that brings it back.
+  if (!pin && pos < log_.min()) {
+    pos = log_.min();
+    pin = log_.files().pin(pos);
+  }
   for (std::uint32_t i = 0; pin && i < kIndexStep && pos < limit && pos < pin->end(); ++i) {
     const std::span<const std::uint8_t> rest{pin->at(pos),
                                              static_cast<std::size_t>(pin->end() - pos)};
