@@ -5,6 +5,7 @@ Every figure is the best of --runs (3); prints Markdown for the README: rates, p
 start times, and the ratios with the bars they should reach. --quick: one short run, to see that it works.
 """
 import argparse
+import functools
 import json
 import os
 import platform
@@ -58,6 +59,7 @@ class Java(clusters.Java):
         return self
 
 
+@functools.lru_cache(maxsize=None)
 def bench_java_class():
     jars, classes = os.path.join(OUT, "client-4.9.8"), os.path.join(OUT, "bench-classes")
     os.makedirs(OUT, exist_ok=True)

@@ -57,17 +57,11 @@ bool wait_for(F done, std::chrono::seconds limit) {
   return true;
 }
 
-/// Fills a topic, then measures from the first to the last message of a new group.
-int consume(std::uint64_t messages,
-            std::size_t bytes,
-            std::size_t batch_max,
-            std::size_t pull_batch) {
-  auto client = Client::connect().value();
+bool fill(Client& client, const std::string& topic, std::uint64_t messages, std::size_t bytes) {
   auto admin = Admin::open(client).value();
-  const std::string topic = "BenchConsume" + std::to_string(bytes);
   if (auto r = admin.create_topic("DefaultCluster", topic, 4); !r) {
     std::fprintf(stderr, "%s\n", r.error().text().c_str());
-    return 1;
+    return false;
   }
   auto producer = Producer::open(client, {.group = "bench"}).value();
   std::vector<Message> batch;
@@ -76,10 +70,23 @@ int consume(std::uint64_t messages,
     if (batch.size() == 100 || i + 1 == messages) {
       if (auto r = producer.send_batch(batch); !r) {
         std::fprintf(stderr, "%s\n", r.error().text().c_str());
-        return 1;
+        return false;
       }
       batch.clear();
     }
+  }
+  return true;
+}
+
+/// Fills a topic, then measures from the first to the last message of a new group.
+int consume(std::uint64_t messages,
+            std::size_t bytes,
+            std::size_t batch_max,
+            std::size_t pull_batch) {
+  auto client = Client::connect().value();
+  const std::string topic = "BenchConsume" + std::to_string(bytes);
+  if (!fill(client, topic, messages, bytes)) {
+    return 1;
   }
   struct Mark {
     std::uint64_t allocations = 0;

@@ -49,6 +49,18 @@ void list_threads(pid_t pid) {
   }
 }
 
+/// @return 0 or the error
+int spawn(const std::vector<char*>& arguments, const sigset_t& mask, pid_t& child) {
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigmask(&attributes, &mask);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+  const int error =
+      ::posix_spawnp(&child, arguments[0], nullptr, &attributes, arguments.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  return error;
+}
+
 /// @return the exit status, or -1 if it was killed at the end of the time
 int wait_for(pid_t child, int limit_s) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(limit_s);
@@ -113,15 +125,8 @@ int main(int argc, char** argv) {
     arguments.push_back(std::string(argv[i]) == "{}" ? address.data() : argv[i]);
   }
   arguments.push_back(nullptr);
-  posix_spawnattr_t attributes;
-  ::posix_spawnattr_init(&attributes);
-  ::posix_spawnattr_setsigmask(&attributes, &former);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
   pid_t child = 0;
-  const int error =
-      ::posix_spawnp(&child, arguments[0], nullptr, &attributes, arguments.data(), environ);
-  ::posix_spawnattr_destroy(&attributes);
-  if (error != 0) {
+  if (const int error = spawn(arguments, former, child); error != 0) {
     std::fprintf(stderr, "%s: error %d\n", arguments[0], error);
     return 1;
   }

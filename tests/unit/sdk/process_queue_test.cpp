@@ -1,5 +1,6 @@
 #include "process_queue.h"
 
+#include "counting_new.h"
 #include "message_block.h"
 
 #include "tenon/base/endian.h"
@@ -15,8 +16,8 @@ namespace proto = tenon::proto;
 
 namespace {
 
-std::vector<MessageView> messages(std::vector<std::int64_t> offsets, std::size_t body_bytes = 1) {
-  auto bytes = std::make_shared<std::string>();
+std::string encoded(const std::vector<std::int64_t>& offsets, std::size_t body_bytes = 1) {
+  std::string bytes;
   const std::string body(body_bytes, 'b');
   for (const std::int64_t offset : offsets) {
     proto::MessageRecord r;
@@ -25,8 +26,14 @@ std::vector<MessageView> messages(std::vector<std::int64_t> offsets, std::size_t
     r.body = tenon::as_bytes(body);
     std::string one(proto::encoded_message_bytes(r), '\0');
     proto::encode_message(r, reinterpret_cast<std::byte*>(one.data()));
-    *bytes += one;
+    bytes += one;
   }
+  return bytes;
+}
+
+std::vector<MessageView> messages(const std::vector<std::int64_t>& offsets,
+                                  std::size_t body_bytes = 1) {
+  auto bytes = std::make_shared<std::string>(encoded(offsets, body_bytes));
   return detail::decode_messages(tenon::as_bytes(*bytes), bytes, "broker");
 }
 
@@ -76,6 +83,32 @@ TEST_SUITE("sdk/process_queue") {
       }
       q.swap(without);
     }
+  }
+
+  TEST_CASE("a pull of many messages allocates no more often than one of a few") {
+    ProcessQueue q;
+    std::int64_t next = 0;
+    // Encoded before: only what a consumer does is counted.
+    const auto pull = [&](std::int64_t n) {
+      auto bytes = std::make_shared<std::string>(encoded(run(next, next + n - 1)));
+      next += n;
+      const std::uint64_t before = tenon::test::allocations_of_thread();
+      {
+        const auto got = detail::decode_messages(tenon::as_bytes(*bytes), bytes, "broker");
+        q.put(got);
+        q.mark_started(got, 1);
+        for (const MessageView& m : got) {
+          q.remove({&m, 1});
+        }
+      }
+      return tenon::test::allocations_of_thread() - before;
+    };
+    pull(32);
+    const std::uint64_t few = pull(8);
+    CHECK(pull(32) == few);
+    CHECK(pull(8) == few);
+    CHECK(pull(30) == few);
+    CHECK(q.count() == 0);
   }
 
   TEST_CASE("finishing twice and unknown offsets change nothing") {

@@ -358,6 +358,17 @@ int scenario_sizes(const char* name_servers) {
                                         .secret_key = "12345678"};
   EXPECT(tenon_client_connect(&account, &client) == TENON_CLIENT_OK);
   tenon_client_destroy(client);
+  tenon_tls_options tls = {.size = sizeof tls, .no_verify = 1};
+  const tenon_client_options encrypted = {
+      .size = sizeof encrypted, .name_servers = name_servers, .tls = &tls};
+  EXPECT(tenon_client_connect(&encrypted, &client) == TENON_CLIENT_OK);
+  tenon_client_destroy(client);
+  tls.ca_file = "/no/such/file.pem";
+  tls.no_verify = 0;
+  EXPECT(tenon_client_connect(&encrypted, &client) == TENON_CLIENT_INVALID_ARGUMENT);
+  EXPECT(strstr(tenon_client_error_text(), "file.pem") != NULL);
+  tls.size = 1;
+  EXPECT(tenon_client_connect(&encrypted, &client) == TENON_CLIENT_INVALID_ARGUMENT);
   options.size = 0;
   EXPECT(tenon_client_connect(&options, &client) == TENON_CLIENT_INVALID_ARGUMENT);
   return 0;
