@@ -142,11 +142,10 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   void start_timers();
 
   // rebalance.cpp
-  bool rebalance_topic(const std::string& topic);
   std::optional<std::vector<Queue>> wanted_queues(const std::string& topic, bool& settled);
   std::optional<std::vector<std::string>> group_members(const TopicInfo& info);
-  bool apply(const std::string& topic, const std::vector<Queue>& wanted);
-  bool take_over(const std::vector<Queue>& added);
+  bool apply(const std::string& topic, const std::vector<Queue>& wanted, bool& settled);
+  std::size_t take_over(const std::vector<Queue>& added, bool& settled);
   void drop_unsubscribed();
   void drop(const QueueStatePtr& state, bool persist_offset);
   std::optional<std::int64_t> start_offset(const Queue& queue, QueueState& state);

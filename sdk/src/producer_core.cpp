@@ -68,7 +68,9 @@ Result<Receipt> wait_for(Start&& start_it) {
   waiter.result.reset();
   start_it([&waiter](Result<Receipt> r) {
     waiter.result.emplace(std::move(r));
-    waiter.ready.store(1, std::memory_order_release);
+    // Not release only: notify_one() looks whether anybody waits, and that must not be before the
+    // waiter can see the value. A wake-up would be lost and the caller hang.
+    waiter.ready.store(1, std::memory_order_seq_cst);
     waiter.ready.notify_one();
   });
   constexpr int kSpins = 200;

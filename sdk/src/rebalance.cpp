@@ -39,20 +39,23 @@ bool ConsumerCore::rebalance() {
     return true;
   }
   bool settled = true;
+  std::vector<SubscriptionPtr> changed;
   for (const SubscriptionPtr& s : subscriptions()) {
-    settled = rebalance_topic(s->data.topic) && settled;
+    const auto wanted = wanted_queues(s->data.topic, settled);
+    if (wanted && !closing_.load() && apply(s->data.topic, *wanted, settled)) {
+      changed.push_back(s);
+    }
   }
   drop_unsubscribed();
-  return settled;
-}
-
-bool ConsumerCore::rebalance_topic(const std::string& topic) {
-  bool settled = true;
-  const auto wanted = wanted_queues(topic, settled);
-  if (!wanted || closing_.load()) {
-    return settled;
+  // One heartbeat for all of them: each has all subscriptions in it. It goes out before any pull has
+  // the new versions.
+  if (!changed.empty()) {
+    for (const SubscriptionPtr& s : changed) {
+      s->version.store(std::max(client_.now_ms(), s->version.load()));
+    }
+    client_.heartbeat();
   }
-  return apply(topic, *wanted);
+  return settled;
 }
 
 std::optional<std::vector<Queue>> ConsumerCore::wanted_queues(const std::string& topic,
@@ -72,7 +75,7 @@ std::optional<std::vector<Queue>> ConsumerCore::wanted_queues(const std::string&
   }
   auto members = group_members(*info);
   if (!members || info->subscribe.empty()) {
-    settled = members.has_value();
+    settled = settled && members.has_value();
     return std::nullopt;
   }
   // Trap: all members must sort alike: topic, broker, id; client ids as strings (client §5.6).
@@ -135,7 +138,10 @@ std::optional<std::vector<std::string>> ConsumerCore::group_members(const TopicI
   return std::nullopt;
 }
 
-bool ConsumerCore::apply(const std::string& topic, const std::vector<Queue>& wanted) {
+/// @return whether queues were dropped or taken over; `settled` becomes false if one could not be
+bool ConsumerCore::apply(const std::string& topic,
+                         const std::vector<Queue>& wanted,
+                         bool& settled) {
   std::vector<QueueStatePtr> dropped;
   std::vector<QueueStatePtr> stays;
   std::vector<Queue> added;
@@ -172,28 +178,21 @@ bool ConsumerCore::apply(const std::string& topic, const std::vector<Queue>& wan
   for (const QueueStatePtr& state : dropped) {
     drop(state, true);
   }
-  const std::size_t before = owned().size();
-  const bool settled = take_over(added);
-  if (!dropped.empty() || owned().size() != before) {
-    if (const SubscriptionPtr s = subscription(topic)) {
-      s->version.store(std::max(client_.now_ms(), s->version.load()));
-    }
-    client_.heartbeat();
-  }
-  return settled;
+  return take_over(added, settled) > 0 || !dropped.empty();
 }
 
-/// @return false if a queue could not be taken over now
-bool ConsumerCore::take_over(const std::vector<Queue>& added) {
+/// @return how many queues are owned now that were not; `settled` becomes false if it is not all
+std::size_t ConsumerCore::take_over(const std::vector<Queue>& added, bool& settled) {
   // Trap: locked first, then the offset is read: nobody else moves it any more (client §5.6).
   const bool lock = orderly_ && clustering();
   const std::vector<Queue> free = lock ? orderly_->lock(added) : added;
-  bool settled = free.size() == added.size();
+  settled = settled && free.size() == added.size();
+  std::size_t taken = 0;
   for (const Queue& q : free) {
     auto state = std::make_shared<QueueState>(q);
     const auto start = start_offset(q, *state);
     if (!start || closing_.load()) {
-      settled = closing_.load();
+      settled = settled && closing_.load();
       continue;
     }
     if (poller_) {
@@ -216,8 +215,9 @@ bool ConsumerCore::take_over(const std::vector<Queue>& added) {
              q.id,
              *start);
     pull(state);
+    ++taken;
   }
-  return settled;
+  return taken;
 }
 
 void ConsumerCore::drop_unsubscribed() {

@@ -115,6 +115,21 @@ TEST_SUITE("sdk/consumer") {
     CHECK_FALSE(refused([](auto&) {}));
   }
 
+  TEST_CASE("taking many topics over costs a few heartbeats, not one for each topic") {
+    Fixture f;
+    constexpr std::size_t kTopics = 40;
+    f.options.subscriptions.clear();
+    for (std::size_t i = 0; i < kTopics; ++i) {
+      const std::string topic = "T" + std::to_string(i);
+      f.cluster.add_topic(topic, {"a"}, 1);
+      f.options.subscriptions[topic] = Subscription();
+    }
+    f.start_collecting();
+    CHECK(eventually([&] { return f.core->owned().size() > kTopics; }));  // and the retry topic
+    f.stop();
+    CHECK(f.cluster.requests(RequestCode::kHeartBeat).size() < 10);
+  }
+
   TEST_CASE(
       "everything is received once; offsets are committed at the end; nothing comes twice") {  // client §11 D7, D13
     Fixture f(4);

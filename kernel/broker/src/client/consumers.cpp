@@ -140,10 +140,14 @@ bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& da
     changed = changed || !known;
   }
   // Trap: topics missing in this heartbeat are removed; one group has one table (broker §10.2).
+  std::vector<std::string_view> topics;
+  topics.reserve(data.subscriptions.size());
+  for (const proto::SubscriptionData& wanted : data.subscriptions) {
+    topics.emplace_back(wanted.topic);
+  }
+  std::sort(topics.begin(), topics.end());
   const auto removed = std::erase_if(group.subscriptions, [&](const auto& entry) {
-    return std::none_of(data.subscriptions.begin(),
-                        data.subscriptions.end(),
-                        [&](const auto& wanted) { return wanted.topic == entry.first; });
+    return !std::binary_search(topics.begin(), topics.end(), std::string_view(entry.first));
   });
   if (renewed || removed > 0) {
     filters_.subscribed(data);
