@@ -20,7 +20,7 @@ fetch_jars() {
   mvn -q -B -f "$here/peer/pom.xml" dependency:copy-dependencies -Drocketmq.version="$version" -DoutputDirectory="$jars" >/dev/null
   touch "$jars/.complete"
 }
-wait_port() { for _ in $(seq 600); do (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return; sleep 0.02; done; echo "port $1 did not open" >&2; return 1; }
+wait_port() { for _ in $(seq 3000); do (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return; sleep 0.02; done; echo "port $1 did not open" >&2; return 1; }
 stop() { local pid; [ -e "$1" ] || return 0; pid=$(cat "$1"); kill "-$2" "$pid" 2>/dev/null || true; for _ in $(seq 300); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done; rm -f "$1"; }
 
 export ROCKETMQ_HOME=$dir

@@ -134,6 +134,9 @@ Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slot
     const auto* word = flush == nullptr ? nullptr : std::get_if<std::string>(&flush->value);
     config_.sync_flush = config_.sync_flush || (word != nullptr && *word == "sync");
     light_queues_max_ = light_queues_max(slots.storage.options);
+    if (light_queues_max_ > 0) {
+      offsets_.keep_light_file();
+    }
   }
   live_.add(
       "deleteWhen",

@@ -185,7 +185,7 @@ class Folder:
         return bad
 
     def check_config(self):
-        """The files of a stopped broker: nothing of the recorded topics and groups is lost, also what only 5.x knows. store §25.7"""
+        """The files of a stopped broker: nothing of the recorded topics and groups is lost, also what only 5.x knows (store §25.7, store §26.24)."""
         bad = []
         for name, table in (("topics.json", "topicConfigTable"), ("subscriptionGroup.json", "subscriptionGroupTable")):
             if name not in self.expected["config"]:

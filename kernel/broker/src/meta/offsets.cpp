@@ -1,6 +1,9 @@
 #include "meta/offsets.h"
 
 #include "meta/json_file.h"
+#include "meta/light_topics.h"
+
+#include "tenon/proto/json.h"
 
 #include <utility>
 
@@ -16,17 +19,41 @@ std::string_view key_of(std::string_view group, std::string_view topic) {
   return key;
 }
 
+constexpr const char* kFile = "consumerOffset.json";
+constexpr const char* kLightFile = "lmqConsumerOffset.json";
+constexpr const char* kLightTable = "lmqOffsetTable";  ///< topic@group of groups %LMQ%: offset
+
+/// Java puts the offsets of groups that are named like a light queue into a table of their own.
+bool is_light_group(std::string_view key) {
+  const auto at = key.find('@');
+  return at != std::string_view::npos && is_light_name(key.substr(at + 1));
+}
+
+/// When the file was written; the first moment of all if it is not there.
+std::filesystem::file_time_type written_at(const std::filesystem::path& path) {
+  std::error_code ec;
+  const auto time = std::filesystem::last_write_time(path, ec);
+  return ec ? std::filesystem::file_time_type::min() : time;
+}
+
 }  // namespace
 
 Offsets::Offsets(const std::filesystem::path& store_root)
-    : file_(store_root / "config" / "consumerOffset.json") {}
+    : config_(store_root / "config"),
+      file_(config_ / kFile),
+      light_file_(config_ / kLightFile) {}
+
+void Offsets::changed() noexcept {
+  file_.changed();
+  light_file_.changed();
+}
 
 Offsets::Shard& Offsets::shard(std::string_view key) const {
   return shards_[TextHash{}(key) % shards_.size()];
 }
 
 Result<> Offsets::load() {
-  return file_.load([this](std::string_view text) -> Result<> {
+  TENON_TRY(file_.load([this](std::string_view text) -> Result<> {
     TENON_TRY(auto table, proto::decode_consumer_offset_table(text));
     for (auto& [key, queues] : table.offsets) {
       Shard& s = shard(key);
@@ -35,7 +62,58 @@ Result<> Offsets::load() {
     }
     extra_ = std::move(table.extra);
     return ok();
+  }));
+  return light_ ? load_light() : ok();
+}
+
+/// Of the two files the younger one counts: another broker, or this one without light queues, may
+/// have gone on with one of them alone. What only the older one has is kept.
+Result<> Offsets::load_light() {
+  const bool younger = written_at(config_ / kLightFile) >= written_at(config_ / kFile);
+  const auto take = [&](const std::string& key, QueueOffsets queues) {
+    Shard& s = shard(key);
+    const std::scoped_lock lock(s.mutex);
+    if (younger) {
+      s.offsets.insert_or_assign(key, std::move(queues));
+    } else {
+      s.offsets.try_emplace(key, std::move(queues));
+    }
+  };
+  changed();  // so that either file is complete after the next write
+  return light_file_.load([&](std::string_view text) -> Result<> {
+    TENON_TRY(auto table, proto::decode_consumer_offset_table(text));
+    if (const auto more = table.extra.find(kLightTable); more != table.extra.end()) {
+      TENON_TRY(const auto document, proto::JsonDocument::parse(more->second));
+      const proto::JsonNode root = document.root();
+      for (std::size_t i = 0; i < root.size(); ++i) {
+        const auto entry = root.member(i);
+        table.offsets.try_emplace(std::string(entry.first),
+                                  QueueOffsets{{0, entry.second.integer().value_or(0)}});
+      }
+    }
+    for (auto& entry : table.offsets) {
+      take(entry.first, std::move(entry.second));
+    }
+    return ok();
   });
+}
+
+std::string Offsets::light_text() const {
+  proto::ConsumerOffsetTable t = table();
+  std::string more;
+  proto::JsonWriter w(more);
+  w.begin_object();
+  for (auto it = t.offsets.begin(); it != t.offsets.end();) {
+    if (const auto at = it->second.find(0); is_light_group(it->first) && at != it->second.end()) {
+      w.member(it->first, at->second);
+      it = t.offsets.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  w.end_object();
+  t.extra[kLightTable] = more;
+  return proto::encode(t, true);
 }
 
 void Offsets::commit(std::string_view group,
@@ -58,7 +136,7 @@ void Offsets::commit(std::string_view group,
       at->second = offset;
     }
   }
-  file_.changed();
+  changed();
 }
 
 std::int64_t Offsets::query(std::string_view group,
@@ -120,7 +198,7 @@ void Offsets::remove_group(std::string_view group) {
       return at != std::string::npos && std::string_view(entry.first).substr(at + 1) == group;
     });
   }
-  file_.changed();
+  changed();
 }
 
 proto::ConsumerOffsetTable Offsets::table() const {
@@ -136,7 +214,8 @@ proto::ConsumerOffsetTable Offsets::table() const {
 }
 
 Result<> Offsets::persist() {
-  return file_.save_if_changed([this] { return proto::encode(table(), true); });
+  TENON_TRY(file_.save_if_changed([this] { return proto::encode(table(), true); }));
+  return light_ ? light_file_.save_if_changed([this] { return light_text(); }) : ok();
 }
 
 }  // namespace tenon::broker

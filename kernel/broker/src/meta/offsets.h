@@ -1,4 +1,5 @@
-// Committed offsets of consumer groups: table and file consumerOffset.json (spec: broker §11).
+// Committed offsets of consumer groups: table and file consumerOffset.json (spec: broker §11), with
+// light queues also lmqConsumerOffset.json, which a Java broker with enableLmq has instead (store §8).
 #pragma once
 
 #include "meta/json_file.h"
@@ -23,6 +24,8 @@ class Offsets {
  public:
   explicit Offsets(const std::filesystem::path& store_root);
 
+  /// Reads and writes lmqConsumerOffset.json too. Before load(). Thread: start
+  void keep_light_file() { light_ = true; }
   Result<> load();  ///< Thread: start
 
   /// Trap: unconditional, may go backwards (broker §11). Does not allocate for a known queue.
@@ -41,7 +44,7 @@ class Offsets {
   void remove_group(std::string_view group);
 
   proto::ConsumerOffsetTable table() const;
-  /// Writes the file if something changed since the last write; blocks on the disk.
+  /// Writes the files if something changed since the last write; blocks on the disk.
   Result<> persist();
 
  private:
@@ -51,8 +54,14 @@ class Offsets {
     TextMap<QueueOffsets> offsets{};  ///< by topic@group
   };
   Shard& shard(std::string_view key) const;
+  void changed() noexcept;
+  Result<> load_light();
+  std::string light_text() const;
 
+  const std::filesystem::path config_;  ///< folder of the files
   JsonFile file_;
+  JsonFile light_file_;
+  bool light_ = false;
   mutable std::array<Shard, 16> shards_{};
   std::map<std::string, std::string> extra_{};
 };

@@ -1,5 +1,6 @@
 // Looking into queues and housekeeping: 306, 316, 321, 329 (spec: broker §15.3; remoting §7.4,
 // §7.8).
+#include "meta/light_topics.h"
 #include "processors/handlers.h"
 #include "remarks.h"
 
@@ -90,11 +91,13 @@ Reply query_queue(const Services& s, const Request& request) {
   }
   const Dump& d = parsed.value();
   const TopicPtr topic = s.topics.find(d.topic);
-  if (topic == nullptr || d.queue_id < 0 ||
-      d.queue_id >= static_cast<std::int32_t>(topic->queue_count())) {
+  const bool known = topic != nullptr && d.queue_id >= 0 &&
+                     d.queue_id < static_cast<std::int32_t>(topic->queue_count());
+  const tenon_queue queue = known ? s.log.queue_of(*topic, static_cast<std::uint32_t>(d.queue_id))
+                                  : find_light_queue(s.log, d.topic, d.queue_id);
+  if (!known && queue == 0) {
     return Reply::error(Code::kSystemError, fmt::format(remark::kNoSuchQueue, d.queue_id, d.topic));
   }
-  const tenon_queue queue = s.log.queue_of(*topic, static_cast<std::uint32_t>(d.queue_id));
   const tenon_queue_bounds bounds = s.log.bounds(queue);
   if (d.index < bounds.min_offset || d.index >= bounds.max_offset) {
     Reply reply;

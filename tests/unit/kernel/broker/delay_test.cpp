@@ -39,7 +39,7 @@ proto::MessageView first(const proto::Command& pulled) {
 
 TEST_SUITE("broker/delay") {
   TEST_CASE("a delayed message appears in its topic when its time has come, not before") {
-    // broker §23.20
+    // broker §23.20, store §26.22
     ManualClock clock;
     BrokerConfig config = test_config("");
     TestBroker b(config, &clock);

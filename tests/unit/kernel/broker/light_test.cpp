@@ -102,6 +102,14 @@ TEST_SUITE("broker/light") {
       }
       CHECK(long_field(ask(c, C::kGetMaxOffset, "%LMQ%a"), "offset") == 3);
       CHECK(long_field(ask(c, C::kGetMinOffset, "%LMQ%a"), "offset") == 0);
+      proto::Command units;
+      units.code = C::kQueryConsumeQueue;
+      units.set("topic", "%LMQ%a").set("queueId", "0").set("index", "1").set("count", "9");
+      const auto dumped = c.call(units);
+      CHECK(dumped.code == 0);
+      CHECK(dumped.body.find("\"maxQueueIndex\":3") != std::string::npos);
+      units.set("topic", "%LMQ%unknown");
+      CHECK(c.call(units).code == 1);
       CHECK(long_field(ask(c, C::kGetMaxOffset, "%LMQ%unknown"), "offset") == 0);
       CHECK(long_field(ask(c, C::kGetEarliestMsgStoretime, "%LMQ%a"), "timestamp") >
             1'000'000'000'000);

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <string>
 
 using namespace tenon;
@@ -39,6 +40,7 @@ TEST_SUITE("broker/meta") {
     CHECK_FALSE(std::filesystem::exists(file.string() + ".tmp"));
   }
 
+  // store §26.25
   TEST_CASE("loading falls back to .bak for a missing, an empty and a damaged file") {
     const TempFolder folder;
     const auto file = folder.path() / "x.json";
@@ -84,6 +86,7 @@ TEST_SUITE("broker/meta") {
     CHECK(load_json_file(file, always_ok).has_value());
   }
 
+  // store §26.24
   TEST_CASE("consumerOffset.json is read and written in Java's form") {
     const TempFolder folder;
     write_text(folder.path() / "config/consumerOffset.json", kOffsetsJson);
@@ -103,6 +106,47 @@ TEST_SUITE("broker/meta") {
     CHECK(offsets.groups_of("TopicA") == std::set<std::string>{"CG1"});
     offsets.remove_group("CG1");
     CHECK(offsets.query("CG1", "TopicA", 0) == -1);
+  }
+
+  TEST_CASE("with light queues the offsets are those of lmqConsumerOffset.json, and go there") {
+    const TempFolder folder;
+    const auto config = folder.path() / "config";
+    write_text(config / "consumerOffset.json", "{\"offsetTable\":{\"T@g\":{0:1},\"Old@g\":{0:4}}}");
+    write_text(config / "lmqConsumerOffset.json",
+               "{\"lmqOffsetTable\":{\"%LMQ%a@%LMQ%a\":5},\"offsetTable\":{\"T@g\":{0:2,1:3}}}");
+    const auto now = std::filesystem::last_write_time(config / "consumerOffset.json");
+    std::int64_t of_t = 2;
+    SUBCASE("the younger file") {
+      std::filesystem::last_write_time(config / "lmqConsumerOffset.json",
+                                       now + std::chrono::hours(1));
+    }
+    SUBCASE("the older file fills up") {
+      std::filesystem::last_write_time(config / "lmqConsumerOffset.json",
+                                       now - std::chrono::hours(1));
+      of_t = 1;
+    }
+    {
+      Offsets offsets(folder.path());
+      offsets.keep_light_file();
+      REQUIRE(offsets.load().has_value());
+      CHECK(offsets.query("g", "T", 0) == of_t);
+      CHECK(offsets.query("g", "Old", 0) == 4);
+      CHECK(offsets.query("%LMQ%a", "%LMQ%a", 0) == 5);
+      offsets.commit("%LMQ%a", "%LMQ%a", 0, 6);
+      offsets.commit("g", "%LMQ%b", 0, 7);  // an ordinary group of a light queue
+      REQUIRE(offsets.persist().has_value());
+    }
+    const std::string light = read_text(config / "lmqConsumerOffset.json");
+    CHECK(light.find("\"%LMQ%a@%LMQ%a\":6") != std::string::npos);
+    CHECK(light.find("\"%LMQ%b@g\":{0:7") != std::string::npos);
+    std::filesystem::remove(config / "consumerOffset.json");
+    std::filesystem::remove(config / "consumerOffset.json.bak");
+    Offsets offsets(folder.path());
+    offsets.keep_light_file();
+    REQUIRE(offsets.load().has_value());
+    CHECK(offsets.query("g", "T", 0) == of_t);
+    CHECK(offsets.query("%LMQ%a", "%LMQ%a", 0) == 6);
+    CHECK(offsets.query("g", "%LMQ%b", 0) == 7);
   }
 
   TEST_CASE("topics.json: the file wins over the built-in topics, its version is kept") {

@@ -25,7 +25,7 @@ void check_offsets(const proto::Command& r, std::int64_t next, std::int64_t min,
 
 TEST_SUITE("broker/pull") {
   TEST_CASE("statuses, codes and offsets of a queue") {
-    // broker §23.30
+    // broker §23.30, store §26.17
     TestBroker b;
     Client c(b.port());
     REQUIRE(c.call(send_command({})).code == 0);
@@ -183,7 +183,7 @@ TEST_SUITE("broker/pull") {
   }
 
   TEST_CASE("a pull looks at 800 entries and says where to go on") {
-    // broker §23.31
+    // broker §23.31, store §26.19
     TestBroker b;
     Client c(b.port());
     REQUIRE(c.call(send_command({})).code == 0);
@@ -221,7 +221,7 @@ TEST_SUITE("broker/pull") {
   }
 
   TEST_CASE("cold data come in batches of eight") {
-    // broker §23.32
+    // broker §23.32, store §26.20
     BrokerConfig config = test_config("");
     config.memory_bytes = 100 * 1000;  // 40 % of that: 40 000 bytes behind the end is cold
     TestBroker b(config);
@@ -229,8 +229,15 @@ TEST_SUITE("broker/pull") {
     for (int i = 0; i < 20; ++i) {
       REQUIRE(c.call(send_command({})).code == 0);
     }
+    for (int i = 0; i < 3; ++i) {
+      REQUIRE(c.call(send_command({.queue_id = 2, .body = std::string(40'000, 'x')})).code == 0);
+    }
+    REQUIRE(c.call(send_command({.queue_id = 3, .body = std::string(90'000, 'x')})).code == 0);
+    REQUIRE(c.call(send_command({.queue_id = 3})).code == 0);
     REQUIRE(c.call(send_command({.queue_id = 1, .body = std::string(100'000, 'x')})).code == 0);
     CHECK(messages_of(c.call(pull_command({}))).size() == 8);
+    CHECK(messages_of(c.call(pull_command({.queue_id = 2}))).size() == 1);  // of 64 KiB
+    CHECK(messages_of(c.call(pull_command({.queue_id = 3}))).size() == 1);  // one always fits
   }
 
   TEST_CASE("a parked pull is answered by an arrival of its queue only") {

@@ -118,7 +118,7 @@ TEST_SUITE("broker/send") {
   }
 
   TEST_CASE("limits of body and properties on both sides") {
-    // broker §23.19
+    // broker §23.19, store §26.7
     BrokerConfig config = test_config("");
     config.message_max_bytes = 4096;
     TestBroker b(config);
@@ -137,6 +137,11 @@ TEST_SUITE("broker/send") {
     const std::string fits = "K\x01" + std::string(32767 - 2 - added.size(), 'v');
     CHECK(c.call(send_command({.properties = fits})).code == 0);
     CHECK(c.call(send_command({.properties = fits + "v"})).code == 13);
+    std::string umlauts = "K\x01";  // few characters, many bytes
+    for (int i = 0; i < 20'000; ++i) {
+      umlauts += "é";
+    }
+    CHECK(c.call(send_command({.properties = umlauts})).code == 13);
   }
 
   TEST_CASE("automatic creation off: 17, also with TBW102 in the file") {

@@ -120,7 +120,7 @@ TEST_SUITE("broker/txn_table") {
     CHECK_FALSE(t.latest(t.root_of(2, "UNLINKED")).has_value());
   }
 
-  TEST_CASE("op records are read in the forms of 4.x and 5.x") {  // broker §23.51
+  TEST_CASE("op records are read in the forms of 4.x and 5.x") {  // broker §23.51, store §26.23
     std::vector<std::int64_t> out;
     CHECK(parse_op_body("17", out));
     CHECK(parse_op_body("18,19,2000000000000,", out));

@@ -25,7 +25,7 @@ std::int64_t committed(Client& c, std::string_view topic) {
 }  // namespace
 
 TEST_SUITE("broker/txn") {
-  // broker §23.47
+  // broker §23.47, store §26.23
   TEST_CASE("a half is invisible until its commit, which carries type and prepared offset") {
     TxnBroker b;
     Client c(b.port());

@@ -81,6 +81,7 @@ void poke(const fs::path& path, std::uint64_t at, char value) {
 }  // namespace
 
 TEST_SUITE("store_file/format") {
+  // store §26.4
   TEST_CASE("a record fills a file up to the eight bytes of the filler, one byte more rolls") {
     Small s;
     for (int i = 0; i < 3; ++i) {
@@ -111,6 +112,7 @@ TEST_SUITE("store_file/format") {
     CHECK(s.store->log().end == 4088);
   }
 
+  // store §26.6
   TEST_CASE("prepared and rollback records have no queue entry; only prepared ones are indexed") {
     Small s;
     Message m;
@@ -127,6 +129,7 @@ TEST_SUITE("store_file/format") {
     CHECK(s.store->bounds("TopicTest", 0).max == 1);
   }
 
+  // store §26.8
   TEST_CASE("a negative tag hash is stored with its sign extended") {
     Small s;
     Message m;
@@ -136,6 +139,7 @@ TEST_SUITE("store_file/format") {
           static_cast<std::int64_t>(0xFFFFFFFF9FAEEF3Cull));
   }
 
+  // store §26.2, store §26.3
   TEST_CASE("an IPv6 born host moves the store time, and a body of nothing has CRC 0") {
     Small s;
     Message m;
@@ -146,8 +150,12 @@ TEST_SUITE("store_file/format") {
     CHECK(load_be<std::int64_t>(record.data() + 68) == 1'700'000'000'123);
     CHECK(load_be<std::int32_t>(record.data() + 8) == 0);
     CHECK(load_be<std::int32_t>(record.data() + 36) == proto::sys_flag::kBornHostV6);
+    m.body = "a";  // CRC-32 e8b7be43, of which bit 31 is cleared
+    const auto one = s.store->append(m);
+    CHECK(load_be<std::uint32_t>(s.store->fetch(one.phys, one.bytes).data() + 8) == 0x68b7be43u);
   }
 
+  // store §26.18
   TEST_CASE("a read ends with its queue file") {
     Small s;
     for (int i = 0; i < 20; ++i) {
@@ -230,6 +238,7 @@ TEST_SUITE("store_file/format") {
     CHECK(s.store->bounds("TopicTest", 0).max == 6);
   }
 
+  // store §26.21
   TEST_CASE("the time search of 4.9.8") {
     Small s;
     s.host.set("queue_file_bytes", 2000);
@@ -252,6 +261,7 @@ TEST_SUITE("store_file/format") {
     CHECK(at(10000) == 5);
   }
 
+  // store §26.22
   TEST_CASE("a rebuilt queue of the schedule topic has delivery times again") {
     Small s;
     Message m;

@@ -55,6 +55,7 @@ Message sized(std::size_t bytes) {
 }  // namespace
 
 TEST_SUITE("store_file") {
+  // store §26.1
   TEST_CASE("the worked example of the format is reproduced byte for byte") {
     TempFolder root;  // spec: store §23
     FakeHost host(root.path());
