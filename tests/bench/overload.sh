@@ -4,9 +4,10 @@
 #
 #   bash tests/bench/overload.sh [OPTIONS of overload_bench]      needs build/release/bin
 #
-# The broker gets one I/O thread, so that the load has a core of its own on a small machine.
+# The load program has the last core for itself, the broker the others.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+. tests/bench/cores.sh
 bin=${TENON_BIN:-$PWD/build/release/bin}
 folder=$(mktemp -d "${TMPDIR:-/tmp}/tenon-overload-XXXXXX")
 broker=
@@ -28,14 +29,14 @@ store_root = "$folder/store"
 clean_forcibly = false
 disk_full_pct = 100
 [threads]
-io_threads = ${IO_THREADS:-1}
+io_threads = ${IO_THREADS:-0}
 TOML
-"$bin/tenon-broker" --config "$folder/broker.toml" > "$folder/log" 2>&1 &
+on_broker_cores "$bin/tenon-broker" --config "$folder/broker.toml" > "$folder/log" 2>&1 &
 broker=$!
 for _ in $(seq 100); do
   (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
   kill -0 "$broker" 2>/dev/null || { cat "$folder/log"; exit 1; }
   sleep 0.1
 done
-"$bin/overload_bench" "$port" --pid "$broker" "$@"
+on_load_core "$bin/overload_bench" "$port" --pid "$broker" "$@"
 grep -i warn "$folder/log" | tail -3 || true

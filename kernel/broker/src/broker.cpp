@@ -7,6 +7,7 @@
 #include "role/registrar.h"
 #include "services.h"
 
+#include "tenon/base/cores.h"
 #include "tenon/base/log.h"
 #include "tenon/net/connection.h"
 #include "tenon/net/io_pool.h"
@@ -19,7 +20,6 @@
 #include <chrono>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -424,7 +424,7 @@ Result<std::unique_ptr<Broker>> Broker::start(const BrokerConfig& config,
     filled.name = host_name();
   }
   if (filled.io_threads == 0) {
-    filled.io_threads = std::clamp(std::thread::hardware_concurrency(), 1u, 4u);
+    filled.io_threads = static_cast<std::uint32_t>(std::clamp<std::size_t>(usable_cores(), 1, 4));
   }
   auto broker = std::make_unique<BrokerImpl>(std::move(filled), std::move(hooks));
   TENON_TRY(broker->run(registry, slots));

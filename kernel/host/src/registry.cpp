@@ -1,6 +1,7 @@
 #include "instance.h"
 #include "library.h"
 
+#include "tenon/base/cores.h"
 #include "tenon/base/log.h"
 #include "tenon/base/similar.h"
 #include "tenon/host/thread_tag.h"
@@ -11,7 +12,6 @@
 #include <cstdlib>
 #include <map>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include <dlfcn.h>
@@ -76,8 +76,7 @@ class RegistryImpl final : public PluginRegistry {
  public:
   explicit RegistryImpl(RegistryOptions options)
       : options_(std::move(options)),
-        core_(std::make_shared<ExecCore>(
-            std::clamp<std::size_t>(std::thread::hardware_concurrency(), 2, 4))) {}
+        core_(std::make_shared<ExecCore>(std::clamp<std::size_t>(usable_cores(), 2, 4))) {}
 
   Result<> add_static(const tenon_entry* entry) override;
   Result<std::vector<PluginInfo>> load(const fs::path& file) override;

@@ -408,7 +408,9 @@ void describe_clients(config::Visitor& v, BrokerConfig& c) {
 void describe_threads(config::Visitor& v, BrokerConfig& c) {
   v.key("io_threads",
         &c.io_threads,
-        {.doc = "Threads for the network. 0: as many as cores, at most 4.", .min = 0, .max = 64});
+        {.doc = "Threads for the network. 0: as many as cores that the process may use, at most 4.",
+         .min = 0,
+         .max = 64});
   v.key("worker_threads",
         &c.worker_threads,
         {.doc = "Threads of each of: reads from disk, queries, administration.",
