@@ -246,7 +246,7 @@ TEST_SUITE("store_file/recovery") {
 
   TEST_CASE("flipped bit in a record's head: every bit of two records") {
     for (const int record : {40, 46}) {
-      for (std::size_t bit = 0; bit < std::size_t{8} * 91; bit += 7) {
+      for (std::size_t bit = 0; bit < std::size_t{8} * 91; bit += 11) {
         flip_and_check(phys_of(record) + bit / 8, static_cast<int>(bit % 8), true);
       }
     }
