@@ -197,6 +197,10 @@ void ConsumeQueue::prepare_next_file() noexcept {
   nearly_full_.store(false, std::memory_order_relaxed);
   if (!files_.empty()) {
     const std::uint64_t end = files_.last_end();
+    const std::uint64_t used = static_cast<std::uint64_t>(max_offset()) * kUnitBytes;
+    if (used + files_.file_bytes() / 8 < end) {
+      return;  // the queue needed the file before this thread came to it
+    }
     if (const FilePin before =
             end < 2 * files_.file_bytes() ? FilePin{} : files_.pin(end - 2 * files_.file_bytes())) {
       before->expect_reads();
