@@ -68,6 +68,7 @@ void describe_security(config::Visitor& v, ClientOptions& o) {
 void describe(config::Visitor& v, File& f) {
   ClientOptions& o = f.options;
   v.key("name_servers", &o.name_servers, text("host:port;host:port"));
+  v.key("name_server_url", &o.name_server_url, text("An HTTP end point that gives the list."));
   v.key("io_threads", &f.io_threads, count("Threads of connections."));
   v.key("connections_per_broker", &f.connections, count("Producers are spread over them."));
   v.key("instance_name", &o.instance_name, text("Second part of the client id."));
@@ -83,6 +84,10 @@ void describe(config::Visitor& v, File& f) {
   v.key("api_timeout_ms", &f.api_timeout_ms, milliseconds("Of routes, heartbeats, members."));
   v.key("connect_timeout_ms", &f.connect_timeout_ms, milliseconds("Of one attempt."));
   describe_security(v, o);
+  v.table("trace", "Records of what producers and consumers do.", [&] {
+    v.key("enabled", &o.trace.enabled, text("Of all of the client."));
+    v.key("topic", &o.trace.topic, text("Where they are written."));
+  });
   v.table("strategies", "For producers and consumers that name none themselves.", [&] {
     v.key("selector", &o.selector, text("Chooses the queue of a message."));
     v.key("allocator", &o.allocator, text("Shares the queues among the members of a group."));

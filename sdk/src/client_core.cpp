@@ -2,8 +2,10 @@
 
 #include "consumer_core.h"
 #include "errors.h"
+#include "name_server_url.h"
 #include "producer_core.h"
 #include "signing_rpc.h"
+#include "trace.h"
 #include "transaction_core.h"
 #include "validate.h"
 
@@ -23,6 +25,10 @@ namespace {
 constexpr std::size_t kCountMax = 64;
 constexpr std::chrono::milliseconds kFirstHeartbeat{1'000};
 constexpr std::chrono::milliseconds kRebalanceAgain{1'000};
+constexpr std::chrono::milliseconds kTraceEnd{500};
+constexpr std::chrono::milliseconds kUrlTimeout{3'000};
+constexpr std::chrono::milliseconds kUrlFirst{10'000};
+constexpr std::chrono::milliseconds kUrlPeriod{120'000};
 constexpr const char* kInnerGroup = "CLIENT_INNER_PRODUCER";
 
 Result<void> check(const ClientOptions& o) {
@@ -117,9 +123,14 @@ Result<std::shared_ptr<ClientCore>> ClientCore::create(ClientOptions options, Co
     return std::move(r).error();
   }
   options.name_servers = name_servers_of(options);
-  if (split_name_servers(options.name_servers).empty()) {
+  if (!split_name_servers(options.name_servers).empty()) {
+    options.name_server_url.clear();
+  } else if (options.name_server_url.empty()) {
     return make_error(Errc::kNoNameServer,
-                      "no name server: set ClientOptions::name_servers or NAMESRV_ADDR");
+                      "no name server: set ClientOptions::name_servers, name_server_url or "
+                      "NAMESRV_ADDR");
+  } else if (auto url = parse_http_url(options.name_server_url); !url) {
+    return std::move(url).error();
   }
   // The last reference may go away on one of our own threads, which cannot join itself.
   std::shared_ptr<ClientCore> core(new ClientCore(std::move(options), deps), [](ClientCore* c) {
@@ -140,11 +151,47 @@ ClientCore::ClientCore(ClientOptions options, const CoreDeps& deps)
       clock_(deps.clock == nullptr ? system_clock() : *deps.clock),
       ip_(options_.client_ip.empty() ? local_ip() : options_.client_ip),
       id_(make_client_id(ip_, options_.instance_name, options_.unit_name)),
+      name_server_url_(options_.name_server_url.empty()
+                           ? std::string()
+                           : url_of_unit(options_.name_server_url, options_.unit_name)),
+      fetch_(deps.fetch_name_servers),
       message_ids_(ip_, static_cast<std::uint16_t>(getpid()), std::random_device()()),
       plugins_(options_.plugin_dirs),
       timers_(clock_, deps.threads) {}
 
+Result<std::vector<std::string>> ClientCore::fetch_name_servers() {
+  auto text = fetch_ ? fetch_(name_server_url_) : fetch_first_line(name_server_url_, kUrlTimeout);
+  if (!text) {
+    return std::move(text).error();
+  }
+  std::vector<std::string> list = split_name_servers(*text);
+  if (list.empty()) {
+    return make_error(Errc::kBadAnswer, "no name servers in the answer of " + name_server_url_);
+  }
+  return list;
+}
+
+/// What is known stays if the end point does not answer. Thread: the worker, because it blocks.
+void ClientCore::renew_name_servers() {
+  auto list = fetch_name_servers();
+  if (!list) {
+    log_warn("sdk", "name servers not renewed reason=\"{}\"", list.error().text());
+  } else if (routes_->replace_name_servers(std::move(*list))) {
+    log_info("sdk", "other name servers url={}", name_server_url_);
+  }
+}
+
 Result<void> ClientCore::start(const CoreDeps& deps) {
+  std::vector<std::string> name_servers = split_name_servers(options_.name_servers);
+  if (!name_server_url_.empty()) {
+    auto fetched = fetch_name_servers();
+    if (!fetched) {
+      Error e = std::move(fetched).error();
+      e.code = make_error_code(Errc::kNoNameServer);
+      return e;
+    }
+    name_servers = std::move(*fetched);
+  }
   auto credentials = credentials_of(options_);
   if (!credentials) {
     return std::move(credentials).error();
@@ -177,15 +224,29 @@ Result<void> ClientCore::start(const CoreDeps& deps) {
   }
   calls_ = std::make_unique<Calls>(*rpc_);
   routes_ = std::make_unique<Routes>(*calls_,
-                                     split_name_servers(options_.name_servers),
+                                     std::move(name_servers),
                                      std::random_device()(),
                                      options_.api_timeout,
                                      [this](const TopicInfoPtr& info) { on_route(info); });
+  if (options_.trace.enabled) {
+    if (auto r = check_topic(options_.trace.topic); !r) {
+      return r;
+    }
+    tracer_ = std::make_unique<Tracer>(*this, options_.trace.topic);
+  }
   start_timers();
   return {};
 }
 
 void ClientCore::start_timers() {
+  if (tracer_) {
+    timers_.add(
+        TraceLog::kPeriod, [this] { tracer_->log->flush(); }, TraceLog::kPeriod);
+  }
+  if (!name_server_url_.empty()) {
+    timers_.add(
+        kUrlFirst, [this] { worker_.post([this] { renew_name_servers(); }); }, kUrlPeriod);
+  }
   timers_.add(
       options_.route_refresh, [this] { refresh_routes(); }, options_.route_refresh);
   timers_.add(
@@ -201,6 +262,9 @@ void ClientCore::start_timers() {
 
 ClientCore::~ClientCore() {
   // First end what others may wait for, then the waiting threads, then the loops.
+  if (tracer_) {
+    tracer_->log->close(on_own_thread() ? std::chrono::milliseconds(0) : kTraceEnd);
+  }
   if (inner_) {
     inner_->stop();
   }

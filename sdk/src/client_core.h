@@ -28,12 +28,15 @@ namespace tenon::sdk::detail {
 class ProducerCore;
 class ConsumerCore;
 class TransactionCore;
+class Tracer;
 
 /// What tests replace.
 struct CoreDeps {
   const Clock* clock = nullptr;  ///< null: the machine's
   std::function<std::unique_ptr<net::RpcClient>(net::ConnectionHandler&)> make_rpc{};
   bool threads = true;  ///< false: timers are run by run_due()
+  /// Asks ClientOptions::name_server_url; empty: over HTTP.
+  std::function<Result<std::string>(const std::string& url)> fetch_name_servers{};
 };
 
 /// Thread: any. Destroyed when the last handle is gone, on whatever thread that happens: its own
@@ -47,6 +50,10 @@ class ClientCore final : public net::ConnectionHandler {
   const std::string& id() const noexcept { return id_; }
   const Clock& clock() const noexcept { return clock_; }
   std::int64_t now_ms() const noexcept { return clock_.wall_ms(); }
+  /// For durations: does not jump when somebody sets the clock. Never 0.
+  std::int64_t steady_ms() const noexcept {
+    return 1 + static_cast<std::int64_t>(clock_.mono_ns() / 1'000'000);
+  }
   Scheduler& timers() noexcept { return timers_; }
   SerialWorker& worker() noexcept { return worker_; }
   Routes& routes() noexcept { return *routes_; }
@@ -54,6 +61,7 @@ class ClientCore final : public net::ConnectionHandler {
   net::RpcClient& rpc() noexcept { return *rpc_; }
   MessageIds& message_ids() noexcept { return message_ids_; }
   Plugins& plugins() noexcept { return plugins_; }
+  Tracer* tracer() noexcept { return tracer_.get(); }  ///< null: nothing is traced
   std::size_t next_lane() noexcept {
     return lanes_.fetch_add(1, std::memory_order_relaxed) % options_.connections_per_broker;
   }
@@ -92,6 +100,8 @@ class ClientCore final : public net::ConnectionHandler {
   ClientCore(ClientOptions options, const CoreDeps& deps);
   Result<void> start(const CoreDeps& deps);
   void start_timers();
+  Result<std::vector<std::string>> fetch_name_servers();
+  void renew_name_servers();
   void on_route(const TopicInfoPtr& info);
   proto::HeartbeatData heartbeat_data(bool& has_consumer);
   std::vector<std::shared_ptr<ProducerCore>> producers();
@@ -110,6 +120,8 @@ class ClientCore final : public net::ConnectionHandler {
   const Clock& clock_;
   const std::string ip_;
   const std::string id_;
+  const std::string name_server_url_;  ///< empty: the list was given
+  std::function<Result<std::string>(const std::string& url)> fetch_;
   MessageIds message_ids_;
   Plugins plugins_;
   std::atomic<std::size_t> lanes_{0};
@@ -122,6 +134,7 @@ class ClientCore final : public net::ConnectionHandler {
   std::map<std::string, std::weak_ptr<ConsumerCore>, std::less<>> consumers_;
   std::map<std::string, std::weak_ptr<TransactionCore>, std::less<>> transactions_;
   std::shared_ptr<ProducerCore> inner_;
+  std::unique_ptr<Tracer> tracer_;
   std::atomic<bool> heartbeat_running_{false};
   std::atomic<std::uint64_t> heartbeat_soon_ns_{0};
   std::atomic<bool> rebalance_pending_{false};

@@ -3,6 +3,7 @@
 #include "errors.h"
 #include "message_block.h"
 #include "message_text.h"
+#include "observed_call.h"
 #include "orderly.h"
 #include "producer_core.h"
 
@@ -23,14 +24,18 @@ constexpr int kExpiredPerRun = 16;
 
 }  // namespace
 
-Ack ConsumerCore::call_listener(std::span<const MessageView> batch) noexcept {
+Ack ConsumerCore::call_listener(const Queue& queue, std::span<const MessageView> batch) noexcept {
+  ObservedCall seen(*this, queue, batch);
   try {
-    return listeners_.concurrent(batch);
+    const Ack ack = listeners_.concurrent(batch);
+    seen.end(ConsumeOutcome::kSuccess, ack.done(batch.size()));
+    return ack;
   } catch (const std::exception& e) {
     log_warn("sdk", "listener threw, message comes again what=\"{}\"", e.what());
   } catch (...) {
     log_warn("sdk", "listener threw, message comes again");
   }
+  seen.end(ConsumeOutcome::kException, 0);
   return Ack::retry();
 }
 
@@ -39,10 +44,10 @@ void ConsumerCore::consume(const QueueStatePtr& state, std::span<const MessageVi
     return;
   }
   const auto keep = shared_from_this();  // the listener may destroy the consumer
-  const std::int64_t now = client_.now_ms();
-  state->cache.mark_started(batch, now);
-  state->last_consume_ms.store(now);
-  const Ack ack = call_listener(batch);
+  // Trap: not by the wall clock; one that is set forward would send back all that is in work.
+  state->cache.mark_started(batch, client_.steady_ms());
+  state->last_consume_ms.store(client_.now_ms());
+  const Ack ack = call_listener(state->queue, batch);
   // Trap: the queue may have a new owner by now; committing for it would move the group's offset
   // (client §11 L11).
   if (state->dropped.load()) {
@@ -186,7 +191,7 @@ void ConsumerCore::clean_expired() {
     for (int i = 0; i < kExpiredPerRun; ++i) {
       const auto head = state->cache.head();
       if (!head || head->started_ms == 0 ||
-          client_.now_ms() - head->started_ms < options_.consume_timeout.count() ||
+          client_.steady_ms() - head->started_ms < options_.consume_timeout.count() ||
           state->dropped.load()) {
         break;
       }

@@ -126,6 +126,8 @@ Result<std::shared_ptr<ConsumerCore>> ConsumerCore::create_pull(ClientCore& clie
   o.rebalance_interval = options.rebalance_interval;
   o.pull_error_delay = options.pull_error_delay;
   o.local_offset_dir = std::move(options.local_offset_dir);
+  o.hooks = std::move(options.hooks);
+  o.queues_changed = std::move(options.queues_changed);
   PushConsumerOptions checked = o;
   checked.subscriptions.try_emplace("any");  // none is fine: queues may be assigned
   if (auto r = check(checked, false); !r) {

@@ -39,7 +39,8 @@ struct QueueState {
   std::atomic<std::int64_t> next_offset{0};     ///< of the next pull
   std::atomic<std::int64_t> memory_offset{-1};  ///< to be committed; -1: none
   std::atomic<std::int64_t> suggested_broker{0};
-  std::atomic<std::int64_t> last_pull_ms{0};
+  std::atomic<std::int64_t> last_pull_ms{0};      ///< for people
+  std::atomic<std::int64_t> pulled_steady_ms{0};  ///< the same by the clock that does not jump
   std::atomic<std::int64_t> last_consume_ms{0};
 
   std::atomic<std::int64_t> polled_offset{-1};  ///< pull only: behind what poll() has returned
@@ -100,6 +101,8 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   Result<void> start();
 
   const std::string& group() const noexcept { return options_.group; }
+  const PushConsumerOptions& options() const noexcept { return options_; }
+  ClientCore& client() const noexcept { return client_; }
   bool subscribes(std::string_view topic) const { return subscription(topic) != nullptr; }
   void collect_topics(std::set<std::string>& out) const;
   proto::ConsumerData heartbeat_data() const;
@@ -142,6 +145,7 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   void start_timers();
 
   // rebalance.cpp
+  void tell_queues(const std::string& topic);
   std::optional<std::vector<Queue>> wanted_queues(const std::string& topic, bool& settled);
   std::optional<std::vector<std::string>> group_members(const TopicInfo& info);
   bool apply(const std::string& topic, const std::vector<Queue>& wanted, bool& settled);
@@ -169,7 +173,7 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
 
   // consume.cpp
   void consume(const QueueStatePtr& state, std::span<const MessageView> batch);
-  Ack call_listener(std::span<const MessageView> batch) noexcept;
+  Ack call_listener(const Queue& queue, std::span<const MessageView> batch) noexcept;
   bool send_back(const MessageView& message, int delay_level);
   void look_for_retry_topic();
   void look_again(int looks);
@@ -192,6 +196,11 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   std::map<std::string, SubscriptionPtr, std::less<>> subscriptions_;
   std::map<Queue, QueueStatePtr> owned_;
   std::vector<Scheduler::Id> timers_;
+  struct ToldQueues {
+    std::vector<Queue> all{};
+    std::vector<Queue> mine{};
+  };
+  std::map<std::string, ToldQueues> told_;  ///< by topic; of rebalance() alone
   std::atomic<bool> paused_{false};
   std::atomic<bool> closing_{false};
   std::atomic<bool> stopped_{false};

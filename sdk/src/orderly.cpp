@@ -2,6 +2,7 @@
 
 #include "errors.h"
 #include "message_block.h"
+#include "observed_call.h"
 
 #include "tenon/base/log.h"
 
@@ -105,7 +106,7 @@ Orderly::Next Orderly::deliver(const QueueStatePtr& state) {
     return {Next::kIdle};
   }
   state->last_consume_ms.store(core_.client_.now_ms());
-  const OrderAck ack = call_listener(batch);
+  const OrderAck ack = call_listener(state->queue, batch);
   // Trap: the queue may have a new owner by now (client §11 L11).
   if (state->dropped.load()) {
     return {Next::kIdle};
@@ -113,14 +114,20 @@ Orderly::Next Orderly::deliver(const QueueStatePtr& state) {
   return settle(*state, batch, ack);
 }
 
-OrderAck Orderly::call_listener(std::span<const MessageView> batch) noexcept {
+OrderAck Orderly::call_listener(const Queue& queue, std::span<const MessageView> batch) noexcept {
+  ObservedCall seen(core_, queue, batch);
   try {
-    return core_.listeners_.orderly(batch);
+    const OrderAck ack = core_.listeners_.orderly(batch);
+    const bool again =
+        ack.kind() == OrderAck::Kind::kSuspend || ack.kind() == OrderAck::Kind::kRollback;
+    seen.end(ConsumeOutcome::kSuccess, again ? 0 : batch.size());
+    return ack;
   } catch (const std::exception& e) {
     log_warn("sdk", "listener threw, queue is suspended what=\"{}\"", e.what());
   } catch (...) {
     log_warn("sdk", "listener threw, queue is suspended");
   }
+  seen.end(ConsumeOutcome::kException, 0);
   return OrderAck::suspend();
 }
 

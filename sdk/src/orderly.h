@@ -57,7 +57,7 @@ class Orderly {
   Next deliver(const QueueStatePtr& state);
   Next settle(QueueState& state, std::span<const MessageView> batch, const OrderAck& ack);
   bool give_up_batch(std::span<const MessageView> batch);
-  OrderAck call_listener(std::span<const MessageView> batch) noexcept;
+  OrderAck call_listener(const Queue& queue, std::span<const MessageView> batch) noexcept;
   std::chrono::milliseconds pause_of(const OrderAck& ack) const;
   void again(const QueueStatePtr& state, std::chrono::milliseconds delay);
   void regain(const QueueStatePtr& state);

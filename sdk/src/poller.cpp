@@ -2,6 +2,7 @@
 
 #include "errors.h"
 #include "message_block.h"
+#include "observed_call.h"
 #include "validate.h"
 
 #include "tenon/base/endian.h"
@@ -82,6 +83,8 @@ std::vector<MessageView> Poller::take() {
     state.last_consume_ms.store(core_.client_.now_ms());
     core_.counters_.ok.fetch_add(batch.size(), std::memory_order_relaxed);
     last_ = state.queue;
+    ObservedCall seen(core_, state.queue, batch);
+    seen.end(ConsumeOutcome::kSuccess, batch.size());
     return batch;
   }
   return {};
@@ -239,6 +242,7 @@ Result<void> Poller::restart_at(const Queue& queue, std::int64_t offset) {
     fresh->memory_offset.store(old->memory_offset.load());
     fresh->suggested_broker.store(old->suggested_broker.load());
     fresh->last_pull_ms.store(core_.client_.now_ms());
+    fresh->pulled_steady_ms.store(core_.client_.steady_ms());
     it->second = fresh;
   }
   old->cache.clear();

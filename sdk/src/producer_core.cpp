@@ -3,6 +3,7 @@
 
 #include "errors.h"
 #include "message_text.h"
+#include "trace.h"
 #include "validate.h"
 
 #include "tenon/base/endian.h"
@@ -85,6 +86,11 @@ Result<Receipt> wait_for(Start&& start_it) {
   return result;
 }
 
+/// Producers of the SDK itself are not seen by anybody.
+bool is_internal(std::string_view group) noexcept {
+  return group == "CLIENT_INNER_PRODUCER" || group == TraceLog::kGroup;
+}
+
 Result<void> check(const ProducerOptions& o) {
   if (auto r = check_group(o.group); !r) {
     return r;
@@ -135,7 +141,8 @@ Result<std::shared_ptr<ProducerCore>> ProducerCore::create(ClientCore& client,
 ProducerCore::ProducerCore(ClientCore& client, ProducerOptions options)
     : client_(client),
       options_(std::move(options)),
-      lane_(client.next_lane()) {}
+      lane_(client.next_lane()),
+      tracer_(is_internal(options_.group) ? nullptr : client.tracer()) {}
 
 TopicSlotPtr ProducerCore::find_slot(std::string_view topic) const {
   const std::shared_lock lock(slots_mutex_);
@@ -248,6 +255,9 @@ void ProducerCore::start(Message message,
   }
   if (checked && stopped_.load()) {
     checked = make_error(Errc::kCancelled, "the producer is closed");
+  }
+  if (checked && !options_.hooks.empty()) {
+    checked = check_hooks(message);
   }
   if (!checked) {
     done(std::move(checked).error());
@@ -369,6 +379,9 @@ Result<std::string> ProducerCore::encode_chunk(std::span<Message> messages,
   taken = 0;
   for (const Message& m : messages) {
     if (auto r = check_message(m, options_.max_body_bytes); !r) {
+      return std::move(r).error();
+    }
+    if (auto r = check_hooks(m); !r) {
       return std::move(r).error();
     }
     std::string id(kMessageIdChars, '0');

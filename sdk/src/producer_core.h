@@ -24,6 +24,8 @@
 
 namespace tenon::sdk::detail {
 
+class Tracer;
+
 /// A message that is in wire form already: what a consumer could not send back.
 struct RawMessage {
   std::string topic{};
@@ -106,6 +108,13 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
   void on_response(SendOp* op, const proto::CommandView& response);
   void on_failure(SendOp* op, Error error);
   void report(const SendOp& op, std::uint32_t outcome);
+
+  // send_hooks.cpp
+  Result<void> check_hooks(const Message& message) const;
+  SendAttempt seen_attempt(const SendOp& op) const;
+  void see_begin(SendOp& op);
+  void see_end(SendOp& op, const Result<Receipt>& result, bool traced);
+
   Receipt make_receipt(const SendOp& op, const proto::CommandView& response) const;
   std::int64_t remaining_ms(const SendOp& op) const noexcept;
   const std::string& broker_name(const SendOp& op) const noexcept;
@@ -125,6 +134,7 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
   ClientCore& client_;
   const ProducerOptions options_;
   const std::size_t lane_;
+  Tracer* const tracer_;  ///< null: not traced
   std::shared_ptr<SelectorPlugin> selector_;
   std::atomic<std::uint64_t> generation_{0};
   mutable std::shared_mutex slots_mutex_;

@@ -2,6 +2,7 @@
 #include "consumer_core.h"
 #include "errors.h"
 #include "message_block.h"
+#include "observed_call.h"
 #include "orderly.h"
 #include "poller.h"
 
@@ -37,6 +38,7 @@ void ConsumerCore::pull(const QueueStatePtr& state) {
     return;
   }
   state->last_pull_ms.store(client_.now_ms());
+  state->pulled_steady_ms.store(client_.steady_ms());
   if (paused_.load() || (poller_ && poller_->is_paused(state->queue))) {
     pull_later(state, kPausedDelay);
     return;
@@ -183,6 +185,7 @@ void ConsumerCore::on_found(const QueueStatePtr& state,
   if (const SubscriptionPtr wanted = subscription(state->queue.topic)) {
     filter_by_tag(wanted->tags, messages);
   }
+  filter_by_hooks(options_.hooks, messages);
   if (!messages.empty()) {
     state->cache.put(messages);
     if (orderly_) {

@@ -55,7 +55,38 @@ bool ConsumerCore::rebalance() {
     }
     client_.heartbeat();
   }
+  if (options_.queues_changed && !closing_.load()) {
+    for (const SubscriptionPtr& s : subscriptions()) {
+      tell_queues(s->data.topic);
+    }
+  }
   return settled;
+}
+
+void ConsumerCore::tell_queues(const std::string& topic) {
+  const TopicInfoPtr info = client_.routes().cached(topic);
+  if (!info || info->from_template || is_retry_topic(topic)) {
+    return;
+  }
+  ToldQueues now;
+  now.all = info->subscribe;
+  for (Queue& q : owned()) {
+    if (q.topic == topic) {
+      now.mine.push_back(std::move(q));
+    }
+  }
+  ToldQueues& before = told_[topic];
+  if (now.all == before.all && now.mine == before.mine) {
+    return;
+  }
+  before = now;
+  try {
+    options_.queues_changed(topic, now.all, now.mine);
+  } catch (const std::exception& e) {
+    log_error("sdk", "queues_changed threw what=\"{}\"", e.what());
+  } catch (...) {
+    log_error("sdk", "queues_changed threw");
+  }
 }
 
 std::optional<std::vector<Queue>> ConsumerCore::wanted_queues(const std::string& topic,
@@ -145,7 +176,7 @@ bool ConsumerCore::apply(const std::string& topic,
   std::vector<QueueStatePtr> dropped;
   std::vector<QueueStatePtr> stays;
   std::vector<Queue> added;
-  const std::int64_t now = client_.now_ms();
+  const std::int64_t now = client_.steady_ms();
   {
     const std::scoped_lock lock(mutex_);
     for (auto it = owned_.begin(); it != owned_.end();) {
@@ -153,7 +184,7 @@ bool ConsumerCore::apply(const std::string& topic,
       const bool of_topic = state->queue.topic == topic;
       const bool kept = std::find(wanted.begin(), wanted.end(), state->queue) != wanted.end();
       const bool stuck =
-          now - state->last_pull_ms.load() > kPullMaxIdleMs && !paused_.load() && !poller_;
+          now - state->pulled_steady_ms.load() > kPullMaxIdleMs && !paused_.load() && !poller_;
       if (!of_topic || (kept && !stuck)) {
         if (of_topic && state->leaving.exchange(false)) {
           stays.push_back(state);
@@ -200,6 +231,7 @@ std::size_t ConsumerCore::take_over(const std::vector<Queue>& added, bool& settl
     }
     state->next_offset.store(*start);
     state->last_pull_ms.store(client_.now_ms());
+    state->pulled_steady_ms.store(client_.steady_ms());
     state->locked.store(lock);
     state->locked_ns.store(client_.clock().mono_ns());
     state->locked_ms.store(lock ? client_.now_ms() : 0);

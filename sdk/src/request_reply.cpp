@@ -3,6 +3,7 @@
 #include "errors.h"
 #include "message_text.h"
 #include "producer_core.h"
+#include "trace.h"
 #include "validate.h"
 
 #include "tenon/base/log.h"
@@ -335,7 +336,11 @@ Result<std::string> ProducerCore::recall(std::string_view topic, std::string_vie
   if (!answer) {
     return std::move(answer).error();
   }
-  return std::string(answer->field("msgId").value_or(""));
+  std::string id(answer->field("msgId").value_or(""));
+  if (tracer_ != nullptr && tracer_->log->traces(topic)) {
+    tracer_->log->recalled(options_.group, topic, id, true, {});
+  }
+  return id;
 }
 
 }  // namespace tenon::sdk::detail

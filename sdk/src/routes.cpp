@@ -42,7 +42,34 @@ std::vector<std::string> shuffled(std::vector<std::string> list, std::uint32_t s
 }
 
 NameServers::NameServers(std::vector<std::string> list, std::uint32_t seed)
-    : list_(shuffled(std::move(list), seed)) {}
+    : seed_(seed),
+      list_(shuffled(std::move(list), seed)) {}
+
+std::size_t NameServers::size() const {
+  const std::scoped_lock lock(mutex_);
+  return list_.size();
+}
+
+std::vector<std::string> NameServers::all() const {
+  const std::scoped_lock lock(mutex_);
+  return list_;
+}
+
+bool NameServers::replace(std::vector<std::string> list) {
+  const std::scoped_lock lock(mutex_);
+  std::vector<std::string> before = list_;
+  std::vector<std::string> after = list;
+  std::sort(before.begin(), before.end());
+  std::sort(after.begin(), after.end());
+  if (before == after) {
+    return false;
+  }
+  const std::string chosen = list_.empty() ? std::string() : list_[index_];
+  list_ = shuffled(std::move(list), seed_);
+  const auto at = std::find(list_.begin(), list_.end(), chosen);
+  index_ = at == list_.end() ? 0 : static_cast<std::size_t>(at - list_.begin());
+  return true;
+}
 
 std::string NameServers::chosen() const {
   const std::scoped_lock lock(mutex_);

@@ -28,12 +28,16 @@ class NameServers {
   std::string chosen() const;
   /// Moves on if `address` is still the chosen one.
   void failed(std::string_view address);
-  std::size_t size() const noexcept { return list_.size(); }
-  std::vector<std::string> all() const { return list_; }
+  std::size_t size() const;
+  std::vector<std::string> all() const;
+  /// Another list; one that was chosen and is in it stays chosen.
+  /// @return false if it is the same list in any order
+  bool replace(std::vector<std::string> list);
 
  private:
-  const std::vector<std::string> list_;
+  const std::uint32_t seed_;
   mutable std::mutex mutex_;
+  std::vector<std::string> list_;
   std::size_t index_ = 0;
 };
 
@@ -72,6 +76,9 @@ class Routes {
   void ask_name_server(proto::Command command, CommandCallback done);
   Result<proto::Command> ask_name_server_ok(proto::Command command);
   std::vector<std::string> name_servers() const { return names_.all(); }
+  bool replace_name_servers(std::vector<std::string> list) {
+    return names_.replace(std::move(list));
+  }
 
   /// Address of a broker: exactly this id, or for reading also another one. Empty if unknown.
   std::string address(std::string_view broker, std::int64_t id, bool only_this) const;

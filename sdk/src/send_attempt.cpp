@@ -3,6 +3,7 @@
 #include "producer_core.h"
 
 #include "tenon/base/endian.h"
+#include "tenon/proto/properties.h"
 
 #include <algorithm>
 
@@ -177,6 +178,9 @@ void ProducerCore::attempt(SendOp* op) {
             Errc::kBrokerNotExist, "The broker[" + broker.name + "] not exist", broker.name));
     return;
   }
+  if (tracer_ != nullptr || !options_.hooks.empty()) {
+    see_begin(*op);
+  }
   if (op->form == SendForm::kOneway) {
     write_oneway(op, broker.master);
     return;
@@ -204,7 +208,9 @@ void ProducerCore::write_oneway(SendOp* op, const std::string& address) {
   Receipt receipt;
   receipt.id = op->id;
   receipt.queue = {op->topic, broker_name(*op), op->header.queue_id};
-  complete(op, std::move(receipt));
+  Result<Receipt> result(std::move(receipt));
+  see_end(*op, result, false);
+  complete(op, std::move(result));
 }
 
 void ProducerCore::on_answer(SendOp* op, tenon::Result<net::RpcAnswer> answer) {
@@ -229,6 +235,8 @@ void ProducerCore::on_response(SendOp* op, const proto::CommandView& response) {
     return;
   }
   report(*op, 0);
+  Result<Receipt> result(make_receipt(*op, response));
+  see_end(*op, result, !op->seen || response.field(proto::prop::kTraceSwitch) != "false");
   // Trap: 10, 11 and 12 mean stored; sending again duplicates, so only if asked for (client §4.6).
   if (response.code != Code::kSuccess && options_.retry_not_stored_ok &&
       op->form == SendForm::kBlocking && !op->fixed_queue && !op->by_key &&
@@ -238,7 +246,7 @@ void ProducerCore::on_response(SendOp* op, const proto::CommandView& response) {
     attempt(op);
     return;
   }
-  complete(op, make_receipt(*op, response));
+  complete(op, std::move(result));
 }
 
 Receipt ProducerCore::make_receipt(const SendOp& op, const proto::CommandView& response) const {
@@ -294,6 +302,9 @@ void ProducerCore::on_failure(SendOp* op, Error error) {
   if (op->attempts > 0 && op->slot) {
     report(*op, outcome_of(error));
     op->brokers_sent += (op->brokers_sent.empty() ? "" : ", ") + name;
+  }
+  if (op->seen) {
+    see_end(*op, error, false);
   }
   RetryRules rules;
   rules.form = op->form;

@@ -32,6 +32,7 @@ void SendOp::reset() {
   by_key = false;
   fixed_broker.clear();
   attempts = 0;
+  seen = false;
   outcome_unknown = false;
   slot.reset();
   last_broker.clear();

@@ -74,6 +74,8 @@ struct SendOp {
   bool by_key = false;  ///< the queue is chosen by the hash of sharding_key, one attempt
   std::string fixed_broker{};
   int attempts = 0;
+  bool seen = false;         ///< hooks or the trace look at this attempt
+  std::int64_t seen_ms = 0;  ///< when it began
   bool outcome_unknown = false;
   std::uint64_t begin_ns = 0;
   std::uint64_t deadline_ns = 0;

@@ -2,6 +2,7 @@
 
 #include "errors.h"
 #include "message_text.h"
+#include "trace.h"
 
 #include "tenon/base/log.h"
 #include "tenon/proto/message.h"
@@ -167,7 +168,7 @@ TransactionReceipt TransactionCore::finish(const Message& message, Receipt half)
   } else {
     out.local = TxState::kRollback;
   }
-  end(half, out.local, remark);
+  end(message, half, out.local, remark);
   out.send = std::move(half);
   return out;
 }
@@ -192,7 +193,10 @@ proto::Command TransactionCore::end_request(TxState state) const {
 }
 
 /// Nobody confirms it: a lost one is made up for by a check.
-void TransactionCore::end(const Receipt& half, TxState state, const std::string& remark) {
+void TransactionCore::end(const Message& message,
+                          const Receipt& half,
+                          TxState state,
+                          const std::string& remark) {
   const auto id = proto::parse_offset_message_id(half.offset_id);
   const std::string address = client_.routes().address(half.queue.broker, 0, true);
   if (id.has_error() || address.empty()) {
@@ -210,7 +214,45 @@ void TransactionCore::end(const Receipt& half, TxState state, const std::string&
   c.set("topic", half.queue.topic);
   c.set("bname", half.queue.broker);
   c.remark = remark;
+  std::string keys;
+  for (const std::string& key : message.keys) {
+    keys += (keys.empty() ? "" : " ") + key;
+  }
+  TransactionEnd told;
+  told.group = group();
+  told.topic = half.queue.topic;
+  told.id = half.id;
+  told.transaction_id = half.transaction_id;
+  told.tag = message.tag;
+  told.keys = keys;
+  told.broker = half.queue.broker;
+  told.state = state;
+  see(told, trace_log().get(), address, half.region);
   client_.calls().oneway(address, std::move(c));
+}
+
+std::shared_ptr<TraceLog> TransactionCore::trace_log() const {
+  Tracer* const tracer = client_.tracer();
+  return tracer == nullptr ? nullptr : tracer->log;
+}
+
+void TransactionCore::see(const TransactionEnd& end,
+                          TraceLog* log,
+                          std::string_view address,
+                          std::string_view region) const {
+  if (log != nullptr && log->traces(end.topic)) {
+    log->ended(end, address, region);
+  }
+  if (!options_.on_end) {
+    return;
+  }
+  try {
+    options_.on_end(end);
+  } catch (const std::exception& e) {
+    log_error("sdk", "a hook threw what=\"{}\"", e.what());
+  } catch (...) {
+    log_error("sdk", "a hook threw");
+  }
 }
 
 void TransactionCore::on_check(Check check, std::function<void(proto::Command)> answer) {
@@ -222,6 +264,7 @@ void TransactionCore::on_check(Check check, std::function<void(proto::Command)> 
   auto shared = std::make_shared<Check>(std::move(check));
   const bool posted = pool_->post([self = shared_from_this(), shared, answer = std::move(answer)] {
     self->waiting_.fetch_sub(1);
+    const auto log = self->trace_log();  // check() may end the producer
     TxState state = TxState::kUnknown;
     std::string remark;
     try {
@@ -241,6 +284,19 @@ void TransactionCore::on_check(Check check, std::function<void(proto::Command)> 
     c.set("topic", shared->message.topic());
     c.set("bname", shared->message.broker());
     c.remark = remark;
+    const MessageView& m = shared->message;
+    const std::string id = m.id();
+    TransactionEnd told;
+    told.group = self->group();
+    told.topic = m.topic();
+    told.id = id;
+    told.transaction_id = shared->transaction_id;
+    told.tag = m.tag();
+    told.keys = m.keys();
+    told.broker = m.broker();
+    told.state = state;
+    told.from_check = true;
+    self->see(told, log.get(), m.store_host(), m.property(proto::prop::kMsgRegion).value_or(""));
     answer(std::move(c));
   });
   if (!posted) {

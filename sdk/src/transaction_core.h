@@ -16,6 +16,8 @@
 
 namespace tenon::sdk::detail {
 
+class TraceLog;
+
 /// Thread: any. The owner calls stop() before the ClientCore goes away.
 class TransactionCore final : public std::enable_shared_from_this<TransactionCore> {
  public:
@@ -51,7 +53,12 @@ class TransactionCore final : public std::enable_shared_from_this<TransactionCor
   Result<void> check_sendable_half(const Message& message) const;
   SendExtras extras() const;
   TransactionReceipt finish(const Message& message, Receipt half);
-  void end(const Receipt& half, TxState state, const std::string& remark);
+  void end(const Message& message, const Receipt& half, TxState state, const std::string& remark);
+  std::shared_ptr<TraceLog> trace_log() const;
+  void see(const TransactionEnd& end,
+           TraceLog* log,
+           std::string_view address,
+           std::string_view region) const;
   proto::Command end_request(TxState state) const;
   void make_known(const std::string& topic);
 

@@ -4,6 +4,7 @@
 #include "tenon/sdk/admin.h"
 #include "tenon/sdk/client.h"
 #include "tenon/sdk/credentials.h"
+#include "tenon/sdk/hooks.h"
 #include "tenon/sdk/message.h"
 #include "tenon/sdk/producer.h"
 #include "tenon/sdk/pull_consumer.h"

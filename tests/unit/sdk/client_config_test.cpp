@@ -21,6 +21,7 @@ TEST_SUITE("sdk/client_config") {
   TEST_CASE("every option can stand in a file") {
     const auto o = ClientOptions::from_toml_text(R"(
 name_servers = "10.0.0.1:9876;10.0.0.2:9876"
+name_server_url = "http://ns.example/nsaddr"
 io_threads = 2
 connections_per_broker = 3
 instance_name = "i"
@@ -49,12 +50,17 @@ certificate_file = "me.pem"
 key_file = "me.key"
 key_password = "secret"
 
+[trace]
+enabled = true
+topic = "Traces"
+
 [strategies]
 selector = "tenon.selector.latency"
 allocator = "AVG_BY_CIRCLE"
 )")
                        .value();
     CHECK(o.name_servers == "10.0.0.1:9876;10.0.0.2:9876");
+    CHECK(o.name_server_url == "http://ns.example/nsaddr");
     CHECK(o.io_threads == 2);
     CHECK(o.connections_per_broker == 3);
     CHECK(o.instance_name == "i");
@@ -78,6 +84,8 @@ allocator = "AVG_BY_CIRCLE"
     CHECK(o.tls.certificate_file == "me.pem");
     CHECK(o.tls.key_file == "me.key");
     CHECK(o.tls.key_password == "secret");
+    CHECK(o.trace.enabled);
+    CHECK(o.trace.topic == "Traces");
     CHECK(o.selector == "tenon.selector.latency");
     CHECK(o.allocator == "AVG_BY_CIRCLE");
   }

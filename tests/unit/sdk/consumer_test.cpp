@@ -153,7 +153,7 @@ TEST_SUITE("sdk/consumer") {
     CHECK(f.bodies.back() == "new");
   }
 
-  TEST_CASE("the pull request: flags, offsets and hold time") {
+  TEST_CASE("the pull request: flags, offsets and hold time") {  // client §14 Consumer
     Fixture f;
     f.cluster.put(kQueue, "x");
     f.start_collecting();
@@ -177,7 +177,7 @@ TEST_SUITE("sdk/consumer") {
     }));
   }
 
-  TEST_CASE("where a queue starts without a committed offset") {
+  TEST_CASE("where a queue starts without a committed offset") {  // client §14 Consumer
     const auto first_pull = [](StartPosition start, const char* topic) {
       Fixture f;
       for (int i = 0; i < 7; ++i) {
@@ -236,7 +236,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE("an exact tag drops a message whose tag only has the same hash") {
-    Fixture f;
+    Fixture f;  // client §14 Consumer, §11 L8
     f.options.subscriptions["T"].expression = "Aa";
     f.cluster.put(kQueue, "wanted", tagged("Aa"));
     f.cluster.put(kQueue, "collision", tagged("BB"));
@@ -249,7 +249,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE("a batch of four with two done: two are sent back, the offset moves past all four") {
-    Fixture f;
+    Fixture f;  // client §14 Consumer
     f.options.batch_max = 4;
     for (const char* body : {"0", "1", "2", "3"}) {
       f.cluster.put(kQueue, body, std::string("UNIQ_KEY\x01id") + body);
@@ -280,7 +280,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE("send-back refused: a new message in the retry topic with the same id") {
-    Fixture f;
+    Fixture f;  // client §14 Consumer
     f.cluster.put(kQueue, "x", "UNIQ_KEY\x01the-id\x02user\x01v");
     f.cluster.set_hook([](const Request& r) -> std::optional<Outcome> {
       return r.command.code == RequestCode::kConsumerSendMsgBack
@@ -556,7 +556,7 @@ TEST_SUITE("sdk/broadcasting") {
   TEST_CASE("all queues are owned, offsets lie in Java's file and survive a restart") {
     const auto root =
         std::filesystem::temp_directory_path() / ("tenon_sdk_offsets_" + std::to_string(getpid()));
-    std::filesystem::remove_all(root);
+    std::filesystem::remove_all(root);  // client §14 Identity
     FakeCluster cluster;
     cluster.add_topic("T", {"a"}, 2);
     ClientOptions client_options;

@@ -268,6 +268,13 @@ std::vector<FakeCluster::Stored> FakeCluster::stored(const Queue& queue) const {
   return it == queues_.end() ? std::vector<Stored>() : it->second;
 }
 
+std::unique_ptr<net::RpcClient> FakeCluster::make_rpc() {
+  auto rpc = std::make_unique<FakeRpc>(*this);
+  const std::scoped_lock lock(mutex_);
+  release_ = [rpc = rpc.get()](tenon::Errc code) { rpc->release_held(code); };
+  return rpc;
+}
+
 std::shared_ptr<detail::ClientCore> FakeCluster::client(const Clock* clock, ClientOptions options) {
   if (options.name_servers.empty()) {
     options.name_servers = kNameServer;
@@ -275,12 +282,7 @@ std::shared_ptr<detail::ClientCore> FakeCluster::client(const Clock* clock, Clie
   detail::CoreDeps deps;
   deps.clock = clock;
   deps.threads = clock == nullptr;
-  deps.make_rpc = [this](net::ConnectionHandler&) {
-    auto rpc = std::make_unique<FakeRpc>(*this);
-    const std::scoped_lock lock(mutex_);
-    release_ = [rpc = rpc.get()](tenon::Errc code) { rpc->release_held(code); };
-    return rpc;
-  };
+  deps.make_rpc = [this](net::ConnectionHandler&) { return make_rpc(); };
   return detail::ClientCore::create(std::move(options), std::move(deps)).value();
 }
 

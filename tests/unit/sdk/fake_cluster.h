@@ -12,6 +12,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -89,6 +90,8 @@ class FakeCluster {
                                              ClientOptions options = {});
 
   Outcome handle(const Request& request);
+  /// The transport of a client that is made otherwise.
+  std::unique_ptr<net::RpcClient> make_rpc();
 
  private:
   Outcome default_answer(const Request& request);

@@ -143,7 +143,7 @@ TEST_SUITE("sdk/orderly") {
     CHECK(proto::find_property(sent[0].properties, "UNIQ_KEY") == "id0");
   }
 
-  TEST_CASE("-1 attempts is endless, and only for orderly consumers") {
+  TEST_CASE("-1 attempts is endless, and only for orderly consumers") {  // client §14 Orderly
     Fixture f;
     f.options.max_attempts = -1;
     CHECK_FALSE(ConsumerCore::create(*f.client, f.options, [](std::span<const MessageView>) {
@@ -160,7 +160,7 @@ TEST_SUITE("sdk/orderly") {
     CHECK(f.cluster.stored({"%RETRY%g", "a", 0}).empty());
   }
 
-  TEST_CASE("a pause is clamped to 10 ms to 30 s") {
+  TEST_CASE("a pause is clamped to 10 ms to 30 s") {  // client §14 Orderly
     tenon::ManualClock clock;
     Fixture f(1, &clock);
     f.cluster.put(kQueue, "m");
@@ -215,7 +215,7 @@ TEST_SUITE("sdk/orderly") {
     CHECK(f.cluster.offset("g", kQueue) == 1);
   }
 
-  TEST_CASE("locks are renewed each 20 s") {
+  TEST_CASE("locks are renewed each 20 s") {  // client §14 Orderly
     tenon::ManualClock clock;
     Fixture f(2, &clock);
     f.start([](std::span<const MessageView>) { return OrderAck::success(); });
@@ -356,7 +356,7 @@ TEST_SUITE("sdk/orderly") {
     CHECK(refusals.load() >= 2);
   }
 
-  TEST_CASE("close commits, unlocks, then leaves the group") {
+  TEST_CASE("close commits, unlocks, then leaves the group") {  // client §14 Consumer
     Fixture f;
     f.cluster.put(kQueue, "m");
     std::mutex mutex;

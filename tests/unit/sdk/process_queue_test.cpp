@@ -155,7 +155,7 @@ TEST_SUITE("sdk/process_queue") {
   }
 
   TEST_CASE("flow control pauses at 1001 messages, 101 MiB and a span of 2001") {
-    const FlowLimits limits;
+    const FlowLimits limits;  // client §14 Consumer
     ProcessQueue by_count;
     by_count.put(messages(run(1, 1000)));
     CHECK(check_flow(by_count, limits) == FlowControl::kGo);

@@ -103,7 +103,7 @@ TEST_SUITE("sdk/producer") {
     CHECK(ProducerCore::create(*client, {}).has_value());
   }
 
-  TEST_CASE("round robin covers all queues evenly") {
+  TEST_CASE("round robin covers all queues evenly") {  // client §14 Producer
     Fixture f({"a", "b"}, 4);
     std::map<Queue, int> count;
     for (int i = 0; i < 80; ++i) {
@@ -172,7 +172,7 @@ TEST_SUITE("sdk/producer") {
     }
   }
 
-  TEST_CASE("13 and 2 are reported at once, with code and remark") {
+  TEST_CASE("13 and 2 are reported at once, with code and remark") {  // client §14 Producer
     for (const int code : {2, 13}) {
       Fixture f;
       f.script({Outcome::code(code, "because")});
@@ -245,7 +245,7 @@ TEST_SUITE("sdk/producer") {
   }
 
   TEST_CASE("a given queue and a selector: exactly one attempt, that queue") {
-    Fixture f({"a", "b"}, 4);
+    Fixture f({"a", "b"}, 4);  // client §14 Producer
     const Queue queue{"T", "b", 3};
     SendOptions fixed;
     fixed.queue = &queue;

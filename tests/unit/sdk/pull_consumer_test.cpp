@@ -120,7 +120,7 @@ TEST_SUITE("sdk/pull_consumer") {
   }
 
   TEST_CASE("auto commit: a poll commits what earlier polls returned, close the rest") {
-    Fixture f;
+    Fixture f;  // client §14 Lite pull
     f.options.auto_commit = true;
     f.options.commit_interval = 10ms;
     f.options.poll_max = 2;
@@ -147,7 +147,7 @@ TEST_SUITE("sdk/pull_consumer") {
   }
 
   TEST_CASE("assign and subscribe exclude each other; assigned queues need no members") {
-    Fixture f(4);
+    Fixture f(4);  // client §14 Lite pull
     f.start_owning(4);
     CHECK(f.core->poller().assign(std::span(&kQueue, 1), {}).error().is(Errc::kConflict));
     f.stop();
@@ -199,7 +199,7 @@ TEST_SUITE("sdk/pull_consumer") {
   }
 
   TEST_CASE("seek: only owned queues, only offsets that exist; the position follows") {
-    Fixture f;
+    Fixture f;  // client §14 Lite pull
     f.put(0, 6);
     f.cluster.set_hook([](const Request& r) -> std::optional<Outcome> {
       proto::Command c;
@@ -234,7 +234,7 @@ TEST_SUITE("sdk/pull_consumer") {
   }
 
   TEST_CASE("a paused queue is not pulled, what is fetched is still returned") {
-    Fixture f;
+    Fixture f;  // client §14 Lite pull
     f.options.poll_max = 32;
     f.put(0, 32);  // one pull answer
     f.start_owning(1);

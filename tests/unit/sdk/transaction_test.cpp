@@ -186,7 +186,8 @@ TEST_SUITE("sdk/transaction") {
     CHECK(f.ends().size() == 1);
   }
 
-  TEST_CASE("a check is answered to whoever asks, with fromTransactionCheck") {  // client §14
+  TEST_CASE(
+      "a check is answered to whoever asks, with fromTransactionCheck") {  // client §14, §11 L12
     const std::pair<TxState, const char*> cases[] = {
         {TxState::kCommit, "8"}, {TxState::kRollback, "12"}, {TxState::kUnknown, "0"}};
     for (const auto& [state, wire] : cases) {

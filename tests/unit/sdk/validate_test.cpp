@@ -16,7 +16,7 @@ Message message_to(std::string topic) {
 }  // namespace
 
 TEST_SUITE("sdk/validate") {
-  TEST_CASE("topics: 127 characters are legal, 128 are not") {
+  TEST_CASE("topics: 127 characters are legal, 128 are not") {  // client §14 Producer
     CHECK(check_topic(std::string(127, 'a')).has_value());
     CHECK(check_topic(std::string(128, 'a')).error().remark ==
           "The specified topic is longer than topic max length 127.");
@@ -28,7 +28,7 @@ TEST_SUITE("sdk/validate") {
     CHECK(check_topic(" \t").error().remark == "The specified topic is blank");
   }
 
-  TEST_CASE("groups: 255 characters are legal, 256 are not") {
+  TEST_CASE("groups: 255 characters are legal, 256 are not") {  // client §14 Producer
     CHECK(check_group(std::string(255, 'g')).has_value());
     CHECK(check_group(std::string(256, 'g')).error().remark ==
           "the specified group is longer than group max length 255.");
@@ -37,7 +37,7 @@ TEST_SUITE("sdk/validate") {
   }
 
   TEST_CASE("bodies: none is refused, 4194304 bytes are legal, one more is not") {
-    Message m = message_to("T");
+    Message m = message_to("T");  // client §14 Producer
     m.body.clear();
     CHECK(check_message(m, 4194304).error().is(Errc::kMessageIllegal));
     CHECK(check_message(m, 4194304).error().remark == "the message body length is zero");
@@ -61,7 +61,7 @@ TEST_SUITE("sdk/validate") {
     CHECK(check_message(message_to("TBW102"), 100).has_value());
   }
 
-  TEST_CASE("properties: system names, blanks and separators are refused") {
+  TEST_CASE("properties: system names, blanks and separators are refused") {  // client §11 L14
     Message m = message_to("T");
     m.properties = {{"KEYS", "x"}};
     CHECK(check_message(m, 100).error().remark ==
@@ -85,7 +85,7 @@ TEST_SUITE("sdk/validate") {
     CHECK_FALSE(check_message(m, 100).has_value());
   }
 
-  TEST_CASE("the properties text has room for 32767 bytes") {
+  TEST_CASE("the properties text has room for 32767 bytes") {  // client §11 L14
     CHECK(check_properties_size(32767).has_value());
     CHECK(check_properties_size(32768).error().is(Errc::kMessageIllegal));
   }

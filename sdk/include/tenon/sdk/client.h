@@ -28,8 +28,20 @@ using Executor = std::function<void(std::function<void()>)>;
 /// faster.
 enum class HeaderEncoding : std::uint8_t { kJson, kBinary };
 
+/// Message trace: records of what producers and consumers of the client do are written to a topic, in
+/// RocketMQ's form, so that its tools find them by message id or key (mqadmin queryMsgTraceById).
+/// Nothing waits for it: records that cannot be stored are dropped.
+struct TraceOptions {
+  bool enabled = false;
+  std::string topic = "RMQ_SYS_TRACE_TOPIC";
+};
+
 struct ClientOptions {
   std::string name_servers{};  ///< "host:port;host:port"; empty: environment NAMESRV_ADDR
+  /// "http://host:port/path": gives the list as the first line of its answer, at connect() and every
+  /// two minutes. Used when there is neither name_servers nor NAMESRV_ADDR. "-<unit_name>?nofix=1"
+  /// is appended if there is a unit_name.
+  std::string name_server_url{};
   std::size_t io_threads = 1;  ///< 1 to 64
   std::size_t connections_per_broker =
       1;  ///< producers of one Client are spread over them; 1 to 64
@@ -47,6 +59,7 @@ struct ClientOptions {
   std::string credentials_file{};        ///< see Credentials::from_file()
   CredentialsSource credentials_from{};  ///< asked for every request, instead of the former two
   TlsOptions tls{};
+  TraceOptions trace{};
   std::string selector{};   ///< of producers that name none: see ProducerOptions::selector
   std::string allocator{};  ///< of consumers that name none: see PushConsumerOptions::allocator
   std::chrono::milliseconds route_refresh{30'000};

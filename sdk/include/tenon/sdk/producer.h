@@ -3,6 +3,7 @@
 
 #include "tenon/sdk/client.h"
 #include "tenon/sdk/function.h"
+#include "tenon/sdk/hooks.h"
 #include "tenon/sdk/message.h"
 #include "tenon/sdk/result.h"
 #include "tenon/sdk/task.h"
@@ -47,7 +48,8 @@ struct ProducerOptions {
   std::string create_topic_key = "TBW102";  ///< a topic without route is created like this one
   int default_topic_queues = 4;             ///< queues per broker of a topic created by sending
   FaultTolerance fault_tolerance = FaultTolerance::kOff;  ///< not together with a selector
-  std::string selector{};  ///< id of a queue selector plug-in; empty: round robin built in
+  std::string selector{};         ///< id of a queue selector plug-in; empty: round robin built in
+  std::vector<SendHook> hooks{};  ///< see every attempt of every send
 };
 
 /// Chooses a queue: gets the writable queues in the order all clients see (broker, then id) and

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tenon/sdk/client.h"
+#include "tenon/sdk/hooks.h"
 #include "tenon/sdk/message.h"
 #include "tenon/sdk/push_consumer.h"
 #include "tenon/sdk/result.h"
@@ -35,7 +36,9 @@ struct PullConsumerOptions {
   std::chrono::milliseconds commit_interval{5'000};  ///< of auto_commit
   std::chrono::milliseconds rebalance_interval{20'000};
   std::chrono::milliseconds pull_error_delay{1'000};
-  std::string local_offset_dir{};  ///< broadcasting; empty: $HOME/.rocketmq_offsets
+  std::string local_offset_dir{};    ///< broadcasting; empty: $HOME/.rocketmq_offsets
+  std::vector<ConsumeHook> hooks{};  ///< see every poll() that returns something
+  QueuesChanged queues_changed{};    ///< told of other queues of a topic, or of this member
 };
 
 /// Outcome of one request for messages.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tenon/sdk/client.h"
+#include "tenon/sdk/hooks.h"
 #include "tenon/sdk/message.h"
 #include "tenon/sdk/result.h"
 
@@ -68,7 +69,9 @@ struct PushConsumerOptions {
   std::chrono::milliseconds rebalance_interval{20'000};
   std::chrono::milliseconds pull_error_delay{1'000};
   std::chrono::milliseconds drain_on_close{10'000};  ///< close() waits so long for listeners
-  std::string local_offset_dir{};  ///< broadcasting; empty: $HOME/.rocketmq_offsets
+  std::string local_offset_dir{};    ///< broadcasting; empty: $HOME/.rocketmq_offsets
+  std::vector<ConsumeHook> hooks{};  ///< see every listener call
+  QueuesChanged queues_changed{};    ///< told of other queues of a topic, or of this member
 };
 
 /// What a listener says about its batch. At-least-once: an offset is committed when all messages

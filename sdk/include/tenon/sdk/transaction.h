@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -47,12 +48,27 @@ concept TransactionListener =
   { l.check(stored) } -> std::same_as<TxState>;
 };
 
+/// What a broker is told at the end of a transaction, or when it asks. Valid during the call only.
+struct TransactionEnd {
+  std::string_view group{};
+  std::string_view topic{};
+  std::string_view id{};  ///< of the message
+  std::string_view transaction_id{};
+  std::string_view tag{};
+  std::string_view keys{};  ///< joined by one blank
+  std::string_view broker{};
+  TxState state = TxState::kUnknown;
+  bool from_check = false;
+};
+
 struct TransactionOptions {
   ProducerOptions
       producer{};           ///< its group is asked by brokers: all members must be able to answer
   std::size_t threads = 1;  ///< for check(), and for execute() of sends that do not block; 1 to 64
   std::size_t waiting_max = 2'000;            ///< further checks are dropped, the broker asks again
   std::chrono::seconds first_check_after{0};  ///< 0: as the broker is configured
+  /// Before the broker is told; on the thread of execute() or check(). Must not block.
+  std::function<void(const TransactionEnd&)> on_end{};
 };
 
 /// Handle of a started producer of transactional messages. The destructor waits for running
