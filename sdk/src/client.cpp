@@ -20,7 +20,7 @@ class CallbackSink final : public LogSink {
   void write(tenon::LogLevel level,
              std::string_view component,
              std::string_view text,
-             const std::source_location&) noexcept override {
+             const SourceLocation&) noexcept override {
     try {
       std::function<void(LogLevel, std::string_view)> callback;
       {
