@@ -21,11 +21,13 @@ struct NameServer::Parts {
   net::TimerId first_timer = 0;
   net::TimerId scan_timer = 0;
   std::shared_ptr<Processor> processor;
+  std::unique_ptr<net::ConnectionHandler> interceptor{};
   std::unique_ptr<net::Server> server{};
 };
 
 Result<std::unique_ptr<NameServer>> NameServer::start(NamesrvConfig config,
-                                                      net::IoPool* shared_pool) {
+                                                      net::IoPool* shared_pool,
+                                                      const NamesrvHooks& hooks) {
   using std::chrono::milliseconds;
   auto parts = std::make_unique<Parts>(config);
   TENON_TRY(parts->processor->load());
@@ -40,7 +42,12 @@ Result<std::unique_ptr<NameServer>> NameServer::start(NamesrvConfig config,
   options.connection_max = config.connection_max;
   options.limits.idle_timeout = milliseconds{config.idle_timeout_ms};
   options.limits.frame_max_bytes = config.frame_max_bytes;
-  TENON_TRY(parts->server, net::Server::listen(*pool, std::move(options), *parts->processor));
+  net::ConnectionHandler* front = parts->processor.get();
+  if (hooks.intercept) {
+    parts->interceptor = hooks.intercept(*front);
+    front = parts->interceptor.get();
+  }
+  TENON_TRY(parts->server, net::Server::listen(*pool, std::move(options), *front));
   parts->processor->set_port(parts->server->port());
   // The timers may outlive us by one run: they hold the processor.
   parts->timer_thread = &pool->at(0);

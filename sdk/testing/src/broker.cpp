@@ -126,7 +126,11 @@ class Broker::Parts {
     namesrv::NamesrvConfig config;
     config.listen_host = kHost;
     config.listen_port = name_server_port_;
-    TENON_TRY(name_server_, namesrv::NameServer::start(std::move(config)));
+    namesrv::NamesrvHooks hooks;
+    hooks.intercept = [plan = route_plan_](net::ConnectionHandler& inner) {
+      return std::make_unique<RouteGate>(plan, inner);
+    };
+    TENON_TRY(name_server_, namesrv::NameServer::start(std::move(config), nullptr, hooks));
     name_server_port_ = name_server_->port();
     config_.namesrv = {name_servers()};
     return ok();
@@ -187,12 +191,28 @@ class Broker::Parts {
     return false;
   }
 
+  /// Waits until the name server has dealt with a registration that begins after this call.
+  bool register_again() {
+    const std::uint64_t before = route_plan_->registrations();
+    for (int attempt = 0; attempt < 200; ++attempt) {
+      broker_->register_now();
+      for (int i = 0; i < 25; ++i) {
+        if (route_plan_->registrations() > before) {
+          return name_server_->broker_count() > 0;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
+    }
+    return false;
+  }
+
   std::string name_servers() const {
     return std::string(kHost) + ":" + std::to_string(name_server_port_);
   }
 
   BrokerOptions options_;
   std::shared_ptr<FaultPlan> plan_ = std::make_shared<FaultPlan>();
+  std::shared_ptr<FaultPlan> route_plan_ = std::make_shared<FaultPlan>();  ///< of the name server
   ConfigNode store_options_ = small_files();
   ConfigNode check_options_ = check_times(options_.transaction_check);
   broker::BrokerConfig config_{};
@@ -266,7 +286,8 @@ sdk::Result<void> Broker::create_topic(std::string_view name, int queues) {
 }
 
 void Broker::inject(Fault fault) {
-  parts_->plan_->add(std::move(fault));
+  auto& plan = fault.on == Call::kRoute ? parts_->route_plan_ : parts_->plan_;
+  plan->add(std::move(fault));
 }
 
 void Broker::fail_next(int times, int code, std::string_view remark) {
@@ -282,9 +303,10 @@ void Broker::delay(std::chrono::milliseconds by) {
 }
 void Broker::clear_faults() {
   parts_->plan_->clear();
+  parts_->route_plan_->clear();
 }
 std::uint64_t Broker::requests(Call call) const {
-  return parts_->plan_->counted(call);
+  return (call == Call::kRoute ? parts_->route_plan_ : parts_->plan_)->counted(call);
 }
 std::size_t Broker::cut_connections() {
   return parts_->plan_->cut_all();
@@ -306,8 +328,19 @@ void Broker::stop_name_server() {
   parts_->stop_name_server();
 }
 
+sdk::Result<void> Broker::freeze_routes(bool frozen) {
+  parts_->route_plan_->freeze(frozen);
+  if (!frozen && parts_->broker_ != nullptr && parts_->name_server_ != nullptr) {
+    if (!parts_->register_again()) {
+      return sdk::Error{sdk::Errc::kTimeout, -1, "the broker did not register"};
+    }
+  }
+  return {};
+}
+
 sdk::Result<void> Broker::restart_name_server() {
   parts_->stop_name_server();
+  parts_->route_plan_->freeze(false);
   if (auto r = parts_->start_name_server(); !r) {
     return to_sdk(r.error(), "name server");
   }

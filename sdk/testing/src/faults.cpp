@@ -67,6 +67,8 @@ Call call_of(std::int32_t code) noexcept {
     case C::kLockBatchMq:
     case C::kUnlockBatchMq:
       return Call::kLock;
+    case C::kGetRouteinfoByTopic:
+      return Call::kRoute;
     default:
       return Call::kAdmin;
   }
@@ -220,6 +222,55 @@ void FaultGate::unanswered(const net::ConnectionPtr& connection,
   proto::CommandView oneway = command;
   oneway.flag |= proto::kFlagOneway;
   broker_.on_commands(connection, {&oneway, 1}, keep);
+}
+
+void RouteGate::on_open(const net::ConnectionPtr& connection) {
+  faults_.on_open(connection);
+}
+
+/// A broker's connection that ended while nothing was to be heard.
+void RouteGate::catch_up() {
+  for (const auto& [connection, reason] : std::exchange(missed_, {})) {
+    faults_.on_close(connection, reason);
+  }
+}
+
+void RouteGate::on_close(const net::ConnectionPtr& connection, net::CloseReason reason) {
+  if (plan_->frozen()) {
+    missed_.emplace_back(connection, reason);
+    return;
+  }
+  catch_up();
+  faults_.on_close(connection, reason);
+}
+
+void RouteGate::on_commands(const net::ConnectionPtr& connection,
+                            std::span<const proto::CommandView> commands,
+                            const net::BufferRef& keep) {
+  if (!plan_->frozen()) {
+    catch_up();
+  }
+  for (const proto::CommandView& command : commands) {
+    if (command.is_response()) {
+      continue;
+    }
+    if (command.code == C::kGetRouteinfoByTopic) {
+      faults_.on_commands(connection, {&command, 1}, keep);
+    } else if (plan_->frozen() &&
+               (command.code == C::kRegisterBroker || command.code == C::kUnregisterBroker)) {
+      proto::FrameWriter writer(connection->out(),
+                                {.code = proto::ResponseCode::kSuccess,
+                                 .opaque = command.opaque,
+                                 .flag = proto::kFlagResponse,
+                                 .kind = command.kind});
+      writer.finish();
+    } else {
+      name_server_.on_commands(connection, {&command, 1}, keep);
+      if (command.code == C::kRegisterBroker) {
+        plan_->registered();
+      }
+    }
+  }
 }
 
 void FaultGate::later(std::chrono::milliseconds by,

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <span>
 
 using namespace tenon::sdk;
 using namespace std::chrono_literals;
@@ -127,6 +128,89 @@ TEST_SUITE("testing/faults") {
     CHECK(rig.producer.send(message("Other")).has_value());
     rig.broker.inject(fault(FaultKind::kAnswer, Call::kPull));
     CHECK(rig.producer.send(message("T")).has_value());
+  }
+
+  TEST_CASE("a slow name server delays what needs a route, and nothing else") {
+    Rig rig;
+    Fault slow = fault(FaultKind::kDelay, Call::kRoute);
+    slow.by = 300ms;
+    rig.broker.inject(slow);
+    auto begin = std::chrono::steady_clock::now();
+    CHECK(rig.producer.send(message("T")).has_value());
+    CHECK(std::chrono::steady_clock::now() - begin >= 300ms);
+    CHECK(rig.broker.requests(Call::kRoute) >= 1);
+    slow.times = -1;
+    slow.by = 60s;
+    rig.broker.inject(slow);
+    begin = std::chrono::steady_clock::now();
+    CHECK(rig.producer.send(message("T")).has_value());  // the route is known
+    CHECK(std::chrono::steady_clock::now() - begin < 10s);
+    const auto r = rig.producer.send(message("Other"), within(100ms));
+    CHECK(r.error().is(Errc::kTimeout));
+    CHECK_FALSE(r.error().outcome_unknown);
+    rig.broker.clear_faults();
+  }
+
+  TEST_CASE("a name server that is silent, cuts, or does not know the topic") {
+    Rig rig;
+    Client client =
+        Client::connect({.name_servers = rig.broker.name_servers(), .api_timeout = 100ms}).value();
+    Admin admin = Admin::open(client).value();
+    rig.broker.inject(fault(FaultKind::kIgnore, Call::kRoute));
+    CHECK(admin.route("T").error().is(Errc::kNoNameServer));
+    rig.broker.inject(fault(FaultKind::kCut, Call::kRoute));
+    CHECK(admin.route("T").error().is(Errc::kNoNameServer));
+    Fault unknown = fault(FaultKind::kAnswer, Call::kRoute);
+    unknown.topic = "T";
+    unknown.code = 17;
+    rig.broker.inject(unknown);
+    CHECK(admin.route("T").error().response == 17);
+    CHECK(admin.route("T").has_value());
+  }
+
+  TEST_CASE("a stale route: a dead broker stays in it, new topics do not come, until it thaws") {
+    Rig rig;
+    REQUIRE(rig.broker.freeze_routes(true).has_value());
+    Client late = Client::connect({.name_servers = rig.broker.name_servers()}).value();
+    Admin admin = Admin::open(late).value();
+    rig.broker.stop();
+    CHECK(admin.route("T").value().brokers.size() == 1);
+    const auto r = single(rig).send(message("T"), within(2s));
+    CHECK(r.error().is(Errc::kConnect));
+    CHECK_FALSE(r.error().outcome_unknown);
+    REQUIRE(rig.broker.freeze_routes(false).has_value());
+    CHECK(admin.route("T").error().response == 17);
+    REQUIRE(rig.broker.restart().has_value());
+    REQUIRE(rig.broker.freeze_routes(false).has_value());
+    CHECK(admin.route("T").has_value());
+    REQUIRE(rig.broker.freeze_routes(true).has_value());
+    CHECK_FALSE(rig.broker.create_topic("Late").has_value());
+    CHECK(admin.route("Late").error().response == 17);
+    REQUIRE(rig.broker.freeze_routes(false).has_value());
+    CHECK(admin.route("Late").has_value());
+    CHECK(rig.producer.send(message("Late")).has_value());
+  }
+
+  TEST_CASE("members of one group that subscribe differently are told") {
+    Rig rig;  // client §11 L6
+    Client other = Client::connect({.name_servers = rig.broker.name_servers()}).value();
+    const auto listener = [](std::span<const MessageView>) { return Ack::success(); };
+    PushConsumerOptions options;
+    options.group = "c";
+    options.subscriptions["T"] = Subscription();
+    PushConsumer a = PushConsumer::concurrent(rig.client, options, listener).value();
+    Admin admin = Admin::open(rig.client).value();
+    REQUIRE(eventually([&] {
+      const auto g = admin.group("c");
+      return g && g->members.size() == 1 && g->members[0].known;
+    }));
+    CHECK_FALSE(admin.group("c").value().mismatch);
+    options.subscriptions["T"].expression = "TagA";
+    PushConsumer b = PushConsumer::concurrent(other, options, listener).value();
+    CHECK(eventually([&] {
+      const auto g = admin.group("c");
+      return g && g->members.size() == 2 && g->mismatch;
+    }));
   }
 
   TEST_CASE("a consumer survives failing, cut and ignored pulls") {

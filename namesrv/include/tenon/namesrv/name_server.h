@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -14,8 +15,9 @@ namespace tenon::config {
 class Visitor;
 }
 namespace tenon::net {
+class ConnectionHandler;
 class IoPool;
-}
+}  // namespace tenon::net
 
 namespace tenon::namesrv {
 
@@ -42,6 +44,13 @@ struct NamesrvConfig {
 /// Describes the keys of the `[namesrv]` table of a configuration file.
 void describe(config::Visitor& visitor, NamesrvConfig& config);
 
+/// What a program around the server may put in; all optional.
+struct NamesrvHooks {
+  /// Stands between the sockets and the server: gets all that happens on a connection and hands on
+  /// what it likes. Called once; the result lives until the server has stopped.
+  std::function<std::unique_ptr<net::ConnectionHandler>(net::ConnectionHandler&)> intercept{};
+};
+
 /// Life cycle: start() → stop() → destructor. Thread: any, but stop() and the destructor not on an
 /// I/O thread.
 class NameServer {
@@ -51,7 +60,8 @@ class NameServer {
   /// @return kInvalid for a bad address, kConflict if the port is taken, kCorrupt or kIo if the
   ///         key-value file cannot be read (it is not changed then)
   static Result<std::unique_ptr<NameServer>> start(NamesrvConfig config,
-                                                   net::IoPool* shared_pool = nullptr);
+                                                   net::IoPool* shared_pool = nullptr,
+                                                   const NamesrvHooks& hooks = {});
   ~NameServer();
   NameServer(const NameServer&) = delete;
   NameServer& operator=(const NameServer&) = delete;

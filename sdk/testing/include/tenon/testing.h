@@ -50,13 +50,14 @@ enum class Call : std::uint8_t {
   kHeartbeat,    ///< members introduce themselves or leave
   kTransaction,  ///< commit or rollback
   kLock,         ///< orderly consumers lock their queues
-  kAdmin         ///< everything else
+  kAdmin,        ///< everything else
+  kRoute         ///< the name server is asked for the route of a topic; not part of kAny
 };
 
 enum class FaultKind : std::uint8_t {
   kAnswer,    ///< the broker does nothing and answers with a code; one-way requests are dropped
   kDelay,     ///< the broker gets the request later
-  kIgnore,    ///< the broker never gets it, nobody answers
+  kIgnore,    ///< the broker (kRoute: the name server) never gets it, nobody answers
   kLose,      ///< carried out, but the answer is lost; a pull is ignored
   kCut,       ///< the connection is closed, the broker never gets the request
   kCutAfter,  ///< carried out, then the connection is closed without an answer; a pull is cut
@@ -110,6 +111,11 @@ class __attribute__((visibility("default"))) Broker {
   sdk::Result<void> restart();
   /// The name server is gone; routes that clients know still work. Idempotent.
   void stop_name_server();
+  /// The name server knows nothing new from now on: clients get the routes of this moment, also of a
+  /// broker that is gone, and no topic that is made later. False: it is up to date again when this
+  /// returns. Ends with restart_name_server().
+  /// @return kTimeout if the broker did not register
+  sdk::Result<void> freeze_routes(bool frozen);
   /// The name server is back at the same address and knows the broker, if that runs.
   sdk::Result<void> restart_name_server();
 
