@@ -5,6 +5,7 @@
 
 #include "tenon/base/log.h"
 #include "tenon/base/worker_pool.h"
+#include "tenon/proto/bodies_admin.h"
 #include "tenon/proto/command.h"
 #include "tenon/proto/json.h"
 #include "tenon/proto/message.h"
@@ -13,6 +14,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <utility>
 #include <vector>
 
 namespace tenon::broker {
@@ -42,16 +44,10 @@ DelayService::DelayService(const BrokerConfig& config,
 
 Result<> DelayService::load() {
   return file_.load([this](std::string_view text) -> Result<> {
-    TENON_TRY(auto document, proto::JsonDocument::parse(text));
-    const proto::JsonNode table = document.root()["offsetTable"];
-    for (std::size_t i = 0; i < table.size(); ++i) {
-      const auto [key, node] = table.member(i);
-      const auto level = proto::parse_int(key);
-      const auto offset = node.integer();
-      if (level && offset) {
-        offsets_[*level] = *offset;
-      }
-    }
+    TENON_TRY(auto table, proto::decode_delay_offset_table(text));
+    const std::scoped_lock lock(mutex_);
+    offsets_ = std::move(table.offsets);
+    extra_ = std::move(table.extra);
     return ok();
   });
 }
@@ -230,19 +226,8 @@ void DelayService::count(std::int32_t level, std::string_view topic, std::uint64
 }
 
 std::string DelayService::json(bool pretty) const {
-  std::string text;
-  proto::JsonWriter w(text,
-                      {.layout = pretty ? proto::JsonLayout::kJava : proto::JsonLayout::kCompact,
-                       .quote_integer_keys = false});
-  w.begin_object();
-  w.key("offsetTable").begin_object();
   const std::scoped_lock lock(mutex_);
-  for (const auto& [level, offset] : offsets_) {
-    w.key(std::int64_t{level}).value(offset);
-  }
-  w.end_object();
-  w.end_object();
-  return text;
+  return proto::encode(proto::DelayOffsetTable{offsets_, extra_}, pretty);
 }
 
 std::string DelayService::offsets_json() const {

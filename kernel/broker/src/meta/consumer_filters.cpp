@@ -249,6 +249,9 @@ Result<> ConsumerFilters::load() {
 
 Result<> ConsumerFilters::read(std::string_view text) {
   TENON_TRY(const auto document, proto::JsonDocument::parse(text));
+  if (!document.root().is_object()) {
+    return Error{Errc::kCorrupt, "no JSON object"};
+  }
   const proto::JsonNode table = document.root()["filterDataByTopic"];
   Topics loaded;
   const std::int64_t alive_until = clock_.wall_ms() - kAliveBeforeLoadMs;

@@ -3,6 +3,7 @@
 #include "paths.h"
 
 #include "tenon/base/endian.h"
+#include "tenon/proto/bodies_admin.h"
 #include "tenon/proto/properties.h"
 
 #include <doctest/doctest.h>
@@ -10,6 +11,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -145,6 +149,33 @@ TEST_SUITE("broker/delay") {
       CHECK(pull(queue, count, 250).code == 19);
     }
     CHECK(keys.size() == 27);
+  }
+
+  TEST_CASE("positions come from the backup of a file that is none, and keep what others wrote") {
+    auto folder = std::make_shared<TempFolder>();
+    const auto file = folder->path() / "config" / "delayOffset.json";
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << "[]";
+    std::ofstream(file.string() + ".bak")
+        << R"({"dataVersion":{"counter":3,"timestamp":5},"offsetTable":{2:7}})";
+    {
+      ManualClock clock;
+      TestBroker b(folder, test_config(folder->path()), clock);
+      Client c(b.port());
+      REQUIRE(c.call(send_command({.body = "x",
+                                   .properties = "DELAY\x01"
+                                                 "1"}))
+                  .code == 0);
+      clock.advance_ms(1'000);
+      REQUIRE(c.call(pull_command({.sys_flag = 6, .suspend_ms = 9'000})).code == 0);
+    }
+    std::ifstream in(file);
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const auto table = proto::decode_delay_offset_table(text);
+    REQUIRE_MESSAGE(table.has_value(), text);
+    CHECK(table.value().offsets == std::map<std::int32_t, std::int64_t>{{1, 1}, {2, 7}});
+    CHECK(table.value().extra ==
+          std::map<std::string, std::string>{{"dataVersion", R"({"counter":3,"timestamp":5})"}});
   }
 
   TEST_CASE("a message sent back comes again through the retry topic, then as a dead letter") {
