@@ -58,6 +58,13 @@ std::vector<ConsumeQueue*> QueueTable::all() const {
   return queues;
 }
 
+std::uint64_t QueueTable::units() const {
+  std::uint64_t sum = 0;
+  for_each(
+      [&](const ConsumeQueue& queue) { sum += static_cast<std::uint64_t>(queue.max_offset()); });
+  return sum;
+}
+
 void QueueTable::unmap_some(std::size_t queues) {
   const std::uint64_t count = count_.load(std::memory_order_acquire);
   while (queues > 0 && count > 0 && mappings() > mappings_max_ / 4 * 3) {

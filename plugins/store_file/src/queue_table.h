@@ -60,6 +60,8 @@ class QueueTable {
   }
   /// Looks at the next queues, at most that many, until there are clearly fewer. Dispatch role.
   void unmap_some(std::size_t queues);
+  /// Sum of the ends of all queues: differs once one of them has lost something.
+  std::uint64_t units() const;
   /// Whether a queue asked for its next file since the last call.
   bool take_nearly_full() noexcept {
     return shared_.nearly_full.exchange(false, std::memory_order_relaxed);

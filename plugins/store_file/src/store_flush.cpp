@@ -242,6 +242,7 @@ void Store::flush_everything() {
   checkpoint_.logics_ms = std::max(checkpoint_.logics_ms, dispatched_ms);
   checkpoint_.indexed = options_.key_index ? indexed_.load(std::memory_order_acquire) : 0;
   checkpoint_.index_last = index_last;
+  checkpoint_.queue_units = queues_.units();
 }
 
 /// Mapped pages behind the end go back to the page cache, so that the resident size stays bounded.

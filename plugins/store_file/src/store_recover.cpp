@@ -161,16 +161,27 @@ Result<> Store::open_files(const Layout& layout, bool crashed) {
   return index_.load(index_folder(options_.root), shape, layout.index_names, crashed, checkpoint);
 }
 
-/// Index of the first file to scan. Clean: the third-last. After a crash: the newest one that the
-/// checkpoint covers. In any case not behind what the queues know.
+/// Index of the first file to scan. Clean: the third-last, or the last one if the queues are those of the
+/// stop. After a crash: the newest one that the checkpoint covers. In any case not behind what the queues
+/// know.
 std::size_t Store::choose_start(const std::vector<std::uint64_t>& bases, bool crashed) {
-  std::size_t start = bases.size() > 3 ? bases.size() - 3 : 0;
+  Checkpoint checkpoint;
+  {
+    const std::scoped_lock lock(checkpoint_mutex_);
+    checkpoint = checkpoint_;
+    checkpoint_.queue_units = 0;  // holds until the store is activated
+  }
+  std::uint64_t known = 0;
+  for (const ConsumeQueue* queue : queues_.all()) {
+    known = std::max(known, queue->max_phys());
+  }
+  // Another broker may have written here since: then the log goes on behind what was indexed.
+  const bool untouched = checkpoint.queue_units != 0 && queues_.units() == checkpoint.queue_units &&
+                         known <= checkpoint.indexed;
+  const std::size_t files = untouched ? 1 : 3;
+  std::size_t start = bases.size() > files ? bases.size() - files : 0;
   if (crashed) {
-    std::int64_t covered = 0;
-    {
-      const std::scoped_lock lock(checkpoint_mutex_);
-      covered = checkpoint_.min_ms();
-    }
+    const std::int64_t covered = checkpoint.min_ms();
     for (start = bases.size() - 1; start > 0; --start) {
       const MappedFile* file = log_.files().find(bases[start]);
       const auto m = store::parse_record({file->data(), file->bytes()}, false);
@@ -178,10 +189,6 @@ std::size_t Store::choose_start(const std::vector<std::uint64_t>& bases, bool cr
         break;
       }
     }
-  }
-  std::uint64_t known = 0;
-  for (const ConsumeQueue* queue : queues_.all()) {
-    known = std::max(known, queue->max_phys());
   }
   while (start > 0 && bases[start] > known) {
     --start;

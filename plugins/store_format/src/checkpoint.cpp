@@ -7,6 +7,7 @@
 namespace tenon::store_format {
 
 namespace {
+constexpr std::size_t kQueueUnitsAt = 4056;
 constexpr std::size_t kIndexDoneAt = 4064;
 constexpr std::size_t kIndexLastAt = 4072;
 constexpr std::size_t kIndexedAt = 4080;
@@ -33,6 +34,7 @@ Checkpoint parse_checkpoint(std::span<const std::uint8_t> in) noexcept {
       load_be<std::uint64_t>(in.data() + kIndexedAt) == kIndexedMagic) {
     c.indexed = load_be<std::uint64_t>(in.data() + kIndexedAt + 8);
     c.index_last = load_be<std::uint64_t>(in.data() + kIndexLastAt);
+    c.queue_units = load_be<std::uint64_t>(in.data() + kQueueUnitsAt);
   }
   return c;
 }
@@ -43,6 +45,7 @@ void write_checkpoint(const Checkpoint& c, std::span<std::uint8_t, kCheckpointBy
   store_be(out.data() + 16, c.index_ms);
   store_be(out.data() + kIndexDoneAt, c.index_done);
   store_be(out.data() + kIndexLastAt, c.index_last);
+  store_be(out.data() + kQueueUnitsAt, c.queue_units);
   store_be(out.data() + kIndexedAt, c.indexed == 0 ? std::uint64_t{0} : kIndexedMagic);
   store_be(out.data() + kIndexedAt + 8, c.indexed);
 }

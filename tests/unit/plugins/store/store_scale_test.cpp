@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 extern "C" const tenon_entry tenon_entry_store_file;
@@ -135,6 +136,40 @@ TEST_SUITE("store_file/scale") {
     CHECK(queue.unflushed(0).end == 40);
     queue.mark_flushed(queue.unflushed(0));
     CHECK(queue.unflushed(0).end == 0);
+  }
+
+  TEST_CASE("a start after a clean stop reads the last file, if no queue lost an entry since") {
+    constexpr int kMessages = 42;  // 8 in a file
+    TempFolder root;
+    FakeHost host(root.path());
+    host.set("commitlog_file", 8192);
+    const auto open_and_stop = [&](int append) {
+      StoreInstance store(tenon_entry_store_file, "tenon.store.file", host);
+      REQUIRE_MESSAGE(store.start() == TENON_OK, store.error());
+      for (int i = 0; i < append; ++i) {
+        Message m;
+        m.body = std::string(900, 'x');
+        REQUIRE(store.append(m).status == TENON_OK);
+      }
+      CHECK(store.bounds("TopicTest", 0).max == kMessages);
+      store.stop();
+      const std::string log = host.log_text();
+      return std::stoi(log.substr(log.rfind("scanned_records=") + 16));
+    };
+    CHECK(open_and_stop(kMessages) == 0);
+    CHECK(open_and_stop(0) == kMessages % 8);
+    int expected = 2 * 8 + kMessages % 8;
+    SUBCASE("its queue is gone") {
+      fs::remove_all(root / "consumequeue");
+      expected = kMessages;
+    }
+    SUBCASE("somebody else wrote the checkpoint") {
+      std::fstream file(root / "checkpoint", std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(4056);
+      file << std::string(8, '\0');
+    }
+    CHECK(open_and_stop(0) == expected);
+    CHECK(open_and_stop(0) == kMessages % 8);
   }
 
   TEST_CASE("very many queues are written by one sync of the file system at a stop") {
