@@ -171,12 +171,14 @@ int run_recover(const ScaleOptions& o) {
            s.store.stop();
            std::printf("stop_ms=%.0f\n", ms_since(stopping));
          });
-  good = good && in_child([&] {
-           Opened s(folder);
-           std::printf("after a clean stop: open_ms=%.0f\n", s.open_ms);
-           print_log(s.host, "opened");
-           s.store.stop();
-         });
+  good =
+      good && in_child([&] {
+        const double before = cpu_ms();
+        Opened s(folder);
+        std::printf("after a clean stop: open_ms=%.0f cpu_ms=%.0f\n", s.open_ms, cpu_ms() - before);
+        print_log(s.host, "opened");
+        s.store.stop();
+      });
   std::filesystem::remove_all(folder);
   return good ? 0 : 1;
 }
