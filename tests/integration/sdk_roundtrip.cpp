@@ -472,9 +472,15 @@ void lifetimes(const Setup& s) {
         sdk::PushConsumer::concurrent(client,
                                       consumer_options(s.name("cg_suicide"), topic),
                                       [&](std::span<const sdk::MessageView>) {
-                                        const std::scoped_lock inner(mutex);
-                                        if (suicidal) {
-                                          suicidal.reset();
+                                        // Taken out under the lock, ended without it: it waits
+                                        // for other calls, which wait for the lock.
+                                        std::unique_ptr<sdk::PushConsumer> mine;
+                                        {
+                                          const std::scoped_lock inner(mutex);
+                                          mine = std::move(suicidal);
+                                        }
+                                        if (mine) {
+                                          mine.reset();
                                           gone = true;
                                         }
                                         return sdk::Ack::success();
