@@ -3,6 +3,7 @@
 
 #include "local_address.h"
 #include "meta/light_topics.h"
+#include "meta/rocksdb_tables.h"
 #include "processors/router.h"
 #include "role/registrar.h"
 #include "services.h"
@@ -178,6 +179,7 @@ Result<> BrokerImpl::run(host::PluginRegistry& registry, const PluginSlots& slot
 }
 
 Result<> BrokerImpl::load_tables() {
+  TENON_TRY(refuse_rocksdb_tables(config_.store_root));
   TENON_TRY(topics_.load());
   TENON_TRY(groups_.load());
   TENON_TRY(offsets_.load());

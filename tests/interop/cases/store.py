@@ -322,3 +322,45 @@ def java_light(ctx):
         assert c.send(topic, b"again", 0, {"INNER_MULTI_DISPATCH": "%LMQ%a"}).code == 0
         found = c.read_queue("%LMQ%a", 0)
         assert len(found) == 12 and b"INNER_MULTI_QUEUE_OFFSET\x0111" in found[-1].raw, len(found)
+
+
+ROCKSDB = ["storeType=defaultRocksDB", "mappedFileSizeCommitLog=65536", "maxMessageSize=32768", "fileReservedTime=87600", "diskMaxUsedSpaceRatio=95"]
+
+
+@case("java-5.3.3-with-rocksdb", needs=("java",))
+def java_rocksdb(ctx):
+    """A 5.3.3 broker whose queues and tables are in RocksDB, after its export to JSON: read, gone on with, and back in files."""
+    java = ctx.keep(clusters.Java(ctx.temp("java"), version="5.3.3", namesrv=f"127.0.0.1:{clusters.free_port()}", settings=ROCKSDB).start())
+    topic, group = unique("Rocks_"), unique("RocksGroup_")
+    with remoting.Client(java.broker) as c:
+        a = c.call(remoting.UPDATE_TOPIC, {"topic": topic, "defaultTopic": "TBW102", "readQueueNums": 4, "writeQueueNums": 4, "perm": 6, "topicFilterType": "SINGLE_TAG", "topicSysFlag": 0, "order": "false"})
+        assert a.code == 0, (a.code, a.remark)
+        assert c.call(200, body=json.dumps({"groupName": group}).encode()).code == 0
+        for n in range(200):
+            assert c.send(topic, b"n%d" % n + b"x" * 500, n % 4, {"KEYS": f"key-{n}", "TAGS": f"T{n % 3}"}).code == 0
+        assert c.call(remoting.UPDATE_OFFSET, {"consumerGroup": group, "topic": topic, "queueId": 1, "commitOffset": 7}).code == 0
+        clusters.wait_for("Java's queues", lambda: c.offset(remoting.MAX_OFFSET, topic, 3) == 50)
+        before = {q: [r.raw for r in c.read_queue(topic, q)] for q in range(4)}
+    assert [len(before[q]) for q in range(4)] == [50] * 4 and os.path.exists(os.path.join(java.store, "consumequeue", "CURRENT"))
+    out = clusters.mqadmin(java.namesrv, "rocksDBConfigToJson", "-b", java.broker, version="5.3.3")
+    assert "export done" in out, out[-700:]
+    java.stop()
+    tenon = ctx.keep(clusters.Tenon(ctx.temp("tenon"), store=java.store).start())
+    with remoting.Client(tenon.broker) as c:
+        assert {q: [r.raw for r in c.read_queue(topic, q)] for q in range(4)} == before
+        a = c.call(remoting.QUERY_OFFSET, {"consumerGroup": group, "topic": topic, "queueId": 1})
+        assert a.code == 0 and a.ext["offset"] == "7", (a.code, a.ext)
+        code, found = c.query(topic, "key-6")
+        assert code == 0 and found[0].raw == before[2][1], code
+        for q in range(4):
+            a = c.send(topic, b"from Tenon", q)
+            assert a.code == 0 and a.ext["queueOffset"] == "50", (a.code, a.remark, a.ext)
+        after = {q: [r.raw for r in c.read_queue(topic, q)] for q in range(4)}
+    tenon.stop()
+    java.settings.remove("storeType=defaultRocksDB")  # its RocksDB knows nothing of what came since; the queue files know all
+    java.start()
+    with remoting.Client(java.broker) as c:
+        clusters.wait_for("Java's queues", lambda: all(c.offset(remoting.MAX_OFFSET, topic, q) == 51 for q in range(4)))
+        assert {q: [r.raw for r in c.read_queue(topic, q)] for q in range(4)} == after
+        a = c.send(topic, b"again", 0)
+        assert a.code == 0 and a.ext["queueOffset"] == "51", (a.code, a.remark, a.ext)

@@ -3,6 +3,7 @@
 #include "meta/groups.h"
 #include "meta/json_file.h"
 #include "meta/offsets.h"
+#include "meta/rocksdb_tables.h"
 #include "meta/topics.h"
 
 #include <doctest/doctest.h>
@@ -147,6 +148,31 @@ TEST_SUITE("broker/meta") {
     CHECK(offsets.query("g", "T", 0) == of_t);
     CHECK(offsets.query("%LMQ%a", "%LMQ%a", 0) == 6);
     CHECK(offsets.query("g", "%LMQ%b", 0) == 7);
+  }
+
+  TEST_CASE("tables that lie in RocksDB alone are refused, not started without") {
+    const TempFolder folder;
+    const auto config = folder.path() / "config";
+    CHECK(refuse_rocksdb_tables(folder.path()).has_value());
+    write_text(config / "topics.json", "{}");
+    for (const char* table : {"topics", "subscriptionGroups", "consumerOffsets"}) {
+      std::filesystem::create_directories(config / table);
+      write_text(config / table / "CURRENT", "MANIFEST-000005\n");
+    }
+    write_text(config / "consumerOffset.json.bak", "{}");
+    const auto refused = refuse_rocksdb_tables(folder.path());
+    REQUIRE(refused.has_error());
+    CHECK(refused.error().detail.find("subscriptionGroups is in RocksDB") != std::string::npos);
+    write_text(config / "subscriptionGroup.json", "{}");
+    CHECK(refuse_rocksdb_tables(folder.path()).has_value());
+    // The broker itself: nothing starts, nothing is made.
+    std::filesystem::remove(config / "subscriptionGroup.json");
+    ConfigNode options = small_store_options();
+    const auto registry = test_registry();
+    PluginSlots slots;
+    slots.storage = {"tenon.store.file", &options};
+    CHECK(Broker::start(test_config(folder.path()), *registry, slots).has_error());
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "commitlog"));
   }
 
   TEST_CASE("topics.json: the file wins over the built-in topics, its version is kept") {
