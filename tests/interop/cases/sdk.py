@@ -1,4 +1,5 @@
-"""Our client library and our command-line tool, against Tenon and against the Java broker."""
+"""Our client library and our command-line tool, against Tenon and against the Java broker; our members among Java's."""
+import json
 import os
 import re
 import subprocess
@@ -6,6 +7,8 @@ import subprocess
 from lib import cluster as clusters
 from lib import remoting
 from lib.runner import case
+
+from .clients import create_topic, unique
 
 TESTS = os.path.join(os.path.dirname(clusters.BIN), "tests")
 
@@ -24,7 +27,7 @@ def round_trip(ctx, cluster, program="sdk_roundtrip", *more, **env):
     clusters.wait_for("registration of the broker", lambda: registered(cluster), 30)
     done = run_program(ctx, cluster, program, *more, **env)
     assert done.returncode == 0, "; ".join(l for l in done.stdout.splitlines() if re.search("FAILED|FAIL|line", l))[:900] or done.stdout[-900:]
-    return f"{len(done.stdout.splitlines()) - 1} parts"
+    return f"{sum(l.endswith(' ms') for l in done.stdout.splitlines())} parts"
 
 
 @case("sdk-on-our-broker")
@@ -43,6 +46,92 @@ def features_ours(ctx):
 def features_java(ctx):
     """The same program on the Java broker 4.9.7."""
     return round_trip(ctx, ctx.keep(clusters.Java(ctx.temp("java")).start()), "sdk_features")
+
+
+@case("sdk-features-on-java-5", java_too=True, needs=("java",))
+def features_java_5(ctx):
+    """The same program on the Java broker 5.3.3."""
+    return round_trip(ctx, ctx.keep(clusters.Java(ctx.temp("java"), version="5.3.3", settings=["recallMessageEnable=true"]).start()), "sdk_features")
+
+
+@case("sdk-trace-in-java-tool", java_too=True, needs=("java",))
+def trace_in_tool(ctx):
+    """Trace records of our producer and consumer are shown by the official queryMsgTraceById."""
+    cluster = ctx.shared()
+    clusters.wait_for("registration of the broker", lambda: registered(cluster), 30)
+    done = run_program(ctx, cluster, "sdk_features", "--only", "trace")
+    assert done.returncode == 0, done.stdout[-900:]
+    ident = re.search(r"^traced (\w+)$", done.stdout, re.M).group(1)
+    text = clusters.mqadmin(cluster.namesrv, "queryMsgTraceById", "-i", ident)
+    rows = [l.split() for l in text.splitlines()]
+    kinds = [r[0] for r in rows if r and r[-1] == "success"]
+    assert "Pub" in kinds and "Sub" in kinds, text[-1500:]
+
+
+def queues_of(broker, group, client, topic):
+    """The queues of the topic that a running member says it owns."""
+    with remoting.Client(broker) as c:
+        a = c.call(307, {"consumerGroup": group, "clientId": client, "jstackEnable": "false"})
+    if a.code != 0:
+        return None
+    text = a.body.decode()
+    # Java writes objects as keys, so this is no JSON; a queue is named in mqTable and nowhere else
+    return {int(re.search(r'"queueId":(\d+)', q).group(1)) for q in re.findall(r"\{[^{}]*\}", text) if '"queueId"' in q and f'"topic":"{topic}"' in q}
+
+
+def averagely(members, queues):
+    """Who gets what by AVG (client §5.7)."""
+    out, at = {}, 0
+    for i, member in enumerate(sorted(members)):
+        n = queues // len(members) + (1 if i < queues % len(members) else 0)
+        out[member] = set(range(at, at + n))
+        at += n
+    return out
+
+
+@case("sdk-in-java-group", java_too=True, needs=("java-4.9.8", "java-5.3.3"))
+def java_group(ctx):
+    """Two Java consumers and two of ours in one group: each owns just what AVG gives it; after two have gone the others share all."""
+    cluster, topic, group = ctx.shared(), unique("SdkMixed_"), unique("SdkMixedGroup_")
+    create_topic(cluster, topic, 10)
+    java = [ctx.client(n, "consume", cluster.namesrv, group=group, topic=topic, timeout=240) for n in ("java-4.9.8", "java-5.3.3")]
+    folder = ctx.temp("ours")
+    ours = [ctx.keep(clusters.Process([os.path.join(clusters.BIN, "tenon"), "--json", "--namesrv", cluster.namesrv, "consume", "-t", topic, "-g", group, "--timeout", "240s"],
+                                      os.path.join(folder, f"{i}.log"))) for i in (1, 2)]
+
+    def members():
+        with remoting.Client(cluster.broker) as c:
+            a = c.call(38, {"consumerGroup": group})
+        return json.loads(a.body)["consumerIdList"] if a.code == 0 else []
+
+    def agreed(count):
+        ids = members()
+        return len(ids) == count and all(queues_of(cluster.broker, group, m, topic) == queues for m, queues in averagely(ids, 10).items())
+    clusters.wait_for("four members that own what AVG gives them", lambda: agreed(4), 60, every=0.2)
+    java[0].kill()
+    ours[0].stop()
+    clusters.wait_for("two members that own what AVG gives them", lambda: agreed(2), 60, every=0.2)
+
+
+@case("sdk-hash-like-java", java_too=True, needs=("java-4.9.8",))
+def hash_like_java(ctx):
+    """Ordered messages of a Java producer and of ours with the same key go to the same queue."""
+    cluster, topic = ctx.shared(), unique("SdkHash_")
+    create_topic(cluster, topic, 7)
+    keys = ["order-1", "order-2", "red", "polygenelubricants", "Aa", "BB", "标签", "😀", "x" * 50]
+    run = ctx.client("java-4.9.8", "hash", cluster.namesrv, program="More", group=unique("hasher_"), topic=topic, key=keys)
+    assert run.wait(60) == 0, run.describe()
+    theirs = {l["key"]: l["queueId"] for l in run.lines if "key" in l}
+    assert set(theirs) == set(keys), theirs
+    for key in keys:
+        done = subprocess.run([os.path.join(clusters.BIN, "tenon"), "--namesrv", cluster.namesrv, "send", "-t", topic, "-b", "by key", "-k", "ours", "--sharding-key", key],
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=30)
+        assert done.returncode == 0, done.stdout
+    with remoting.Client(cluster.broker) as c:
+        stored = {q: len([r for r in c.read_queue(topic, q) if r.props.get("KEYS") == "ours"]) for q in range(7)}
+    expected = {q: sum(1 for k in keys if theirs[k] == q) for q in range(7)}
+    assert stored == expected, (stored, expected, theirs)
+    assert len(set(theirs.values())) > 2, theirs
 
 
 @case("sdk-on-java-broker", java_too=True, needs=("java",))

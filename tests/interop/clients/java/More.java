@@ -18,6 +18,7 @@ import org.apache.rocketmq.client.consumer.PullStatus;
 import org.apache.rocketmq.client.consumer.listener.ConsumeConcurrentlyStatus;
 import org.apache.rocketmq.client.consumer.listener.MessageListenerConcurrently;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
+import org.apache.rocketmq.client.producer.selector.SelectMessageQueueByHash;
 import org.apache.rocketmq.client.producer.SendResult;
 import org.apache.rocketmq.client.utils.MessageUtil;
 import org.apache.rocketmq.common.consumer.ConsumeFromWhere;
@@ -191,6 +192,16 @@ public class More {
         p.shutdown();
     }
 
+    /** Sends one message per key by SelectMessageQueueByHash and tells its queue. */
+    private static void hash() throws Exception {
+        DefaultMQProducer p = producer(false);
+        for (String key : opt.get("key")) {
+            SendResult r = p.send(new Message(one("topic", ""), "TagH", key, key.getBytes(StandardCharsets.UTF_8)), new SelectMessageQueueByHash(), key);
+            line("{\"key\":" + quote(key) + ",\"queueId\":" + r.getMessageQueue().getQueueId() + "}");
+        }
+        p.shutdown();
+    }
+
     public static void main(String[] args) throws Exception {
         for (int i = 1; i + 1 < args.length; i += 2) opt.computeIfAbsent(args[i].replaceFirst("^--", ""), k -> new ArrayList<>()).add(args[i + 1]);
         int code = 0;
@@ -203,6 +214,7 @@ public class More {
                 case "broadcast": broadcast(); break;
                 case "refuse": refuse(); break;
                 case "trace": trace(); break;
+                case "hash": hash(); break;
                 default: throw new IllegalArgumentException(args[0]);
             }
         } catch (Throwable e) {
