@@ -61,7 +61,7 @@ build release && tests release
 if [ $quick = no ]; then
   build asan && tests asan
   build tsan && tests tsan
-  build fuzz fuzzers && tests fuzz -L fuzz
+  build fuzz fuzzers tenon_sdk_static && tests fuzz -L fuzz # the SDK has to build with clang too
 else
   say "SKIP sanitizers and fuzzers (--quick)"; count 0 0 1
 fi

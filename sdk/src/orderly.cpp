@@ -298,7 +298,7 @@ void Orderly::renew() {
         address,
         request(proto::RequestCode::kLockBatchMq, queues),
         kLockTimeout,
-        [weak = core_.weak_from_this(), states, asked_ns](Result<proto::Command> answer) {
+        [weak = core_.weak_from_this(), states = states, asked_ns](Result<proto::Command> answer) {
           const auto self = weak.lock();
           if (!self || !answer || answer->code != proto::ResponseCode::kSuccess) {
             return;  // the locks age, and are not trusted any more after a while

@@ -296,6 +296,7 @@ TEST_SUITE("sdk/hooks") {
     f.client->wake_rebalance();
     CHECK(heard(4, 4));
     f.consumer->stop();
+    const std::scoped_lock lock(mutex);
     CHECK(std::adjacent_find(told.begin(), told.end()) == told.end());
   }
 }
