@@ -271,7 +271,7 @@ def mqadmin(namesrv, *args, seconds=60, version="4.9.7"):
             f.write("<configuration/>")
     done = subprocess.run(["java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Drocketmq.namesrv.addr={namesrv}", f"-Duser.home={home}", "-cp", peer_jars(version),
                            "org.apache.rocketmq.tools.command.MQAdminStartup", *args],
-                          env=dict(os.environ, ROCKETMQ_HOME=home), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds)
+                          cwd=home, env=dict(os.environ, ROCKETMQ_HOME=home), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=seconds)  # consumerStatus writes files where it runs
     return done.stdout
 
 
