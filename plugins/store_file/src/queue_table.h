@@ -60,6 +60,12 @@ class QueueTable {
   }
   /// Looks at the next queues, at most that many, until there are clearly fewer. Dispatch role.
   void unmap_some(std::size_t queues);
+  /// For who dispatches: a burst over very many queues must not outrun the helper. Dispatch role.
+  void relieve() {
+    if (mappings() > 2 * mappings_max_) [[unlikely]] {
+      unmap_some(256);
+    }
+  }
   /// Sum of the ends of all queues: differs once one of them has lost something.
   std::uint64_t units() const;
   /// Whether a queue asked for its next file since the last call.

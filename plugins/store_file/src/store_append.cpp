@@ -214,6 +214,7 @@ tenon_status Store::append(const tenon_record* recs,
   }
   if (leave.has_role) {
     flush_arrivals(batch.dispatched);
+    queues_.relieve();
     give_dispatch_role();
     leave.has_role = false;
   }

@@ -154,6 +154,7 @@ Result<> Store::dispatch_entry(ConsumeQueue& queue,
   const tenon_bytes properties{reinterpret_cast<const std::uint8_t*>(m.properties.data()),
                                m.properties.size()};
   if (is_active() || phase_.load(std::memory_order_relaxed) == Phase::kClosing) {
+    queues_.relieve();
     if (!dispatch_one(queue, handle, offset, unit, m.store_ms, properties)) {
       return Error{Errc::kIo, "write a consume queue"};
     }
