@@ -21,7 +21,7 @@ constexpr std::uint64_t kKeepBehind = 16u << 20;
 constexpr std::uint64_t kGiveBackStep = 8u << 20;
 constexpr auto kHelperPause = std::chrono::seconds(1);
 constexpr std::size_t kManyQueues = 64;
-constexpr std::size_t kUnmapStep = 128;    ///< queues
+constexpr std::size_t kUnmapStep = 128;  ///< queues
 /// Helper rounds. A reader that goes on where this took its pages pays a fault for each 64 KiB.
 constexpr std::uint64_t kSweepEvery = 60;
 }  // namespace

@@ -70,7 +70,7 @@ class DelayService final : public ArrivalListener {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::map<std::int32_t, std::int64_t> offsets_{};  ///< by level; only levels that delivered
-  std::map<std::string, std::string> extra_{};  ///< members of the file that only others know
+  std::map<std::string, std::string> extra_{};      ///< members of the file that only others know
   bool stopping_ = false;
   bool started_ = false;
   std::int64_t next_due_ms_ = 0;  ///< of what waits after a round; the service's thread
