@@ -1,5 +1,4 @@
-#include "consumer_core.h"
-#include "fake_cluster.h"
+#include "group_member.h"
 
 #include "tenon/base/endian.h"
 #include "tenon/proto/properties.h"
@@ -25,27 +24,15 @@ using proto::RequestCode;
 
 namespace {
 
-const Queue kQueue{"T", "a", 0};
-
-struct Fixture {
-  explicit Fixture(std::int32_t queues = 1) {
-    cluster.add_topic("T", {"a"}, queues);
+struct Fixture : GroupMember<PushConsumerOptions> {
+  explicit Fixture(std::int32_t queues = 1)
+      : GroupMember(queues) {
     cluster.add_topic("%RETRY%g", {"a"}, 1);
-    client = cluster.client();
-    cluster.set_members({client->id()});
-    options.group = "g";
-    options.subscriptions["T"] = Subscription();
-    options.start = FromFirst{};
-    options.pull_error_delay = 20ms;
   }
   ~Fixture() { stop(); }
-  Fixture(const Fixture&) = delete;
-  Fixture& operator=(const Fixture&) = delete;
 
   void start(PushConsumer::Listener listener) {
-    core = ConsumerCore::create(*client, options, std::move(listener)).value();
-    client->add(core).value();
-    core->start().value();
+    run(ConsumerCore::create(*client, options, std::move(listener)).value());
   }
   void start_collecting() {
     start([this](std::span<const MessageView> batch) {
@@ -60,12 +47,6 @@ struct Fixture {
     const std::scoped_lock lock(mutex);
     return bodies.size();
   }
-  void stop() {
-    if (core) {
-      core->stop();
-      core.reset();
-    }
-  }
   std::vector<Request> pulls(const Queue& queue = kQueue) {
     std::vector<Request> out;
     for (Request& r : cluster.requests(RequestCode::kPullMessage)) {
@@ -76,10 +57,6 @@ struct Fixture {
     return out;
   }
 
-  FakeCluster cluster;
-  std::shared_ptr<detail::ClientCore> client;
-  PushConsumerOptions options;
-  std::shared_ptr<ConsumerCore> core;
   std::mutex mutex;
   std::vector<std::string> bodies;
 };

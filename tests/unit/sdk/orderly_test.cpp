@@ -1,7 +1,6 @@
 #include "orderly.h"
 
-#include "consumer_core.h"
-#include "fake_cluster.h"
+#include "group_member.h"
 
 #include "tenon/proto/properties.h"
 
@@ -28,37 +27,19 @@ using proto::RequestCode;
 
 namespace {
 
-const Queue kQueue{"T", "a", 0};
-
 /// A member of group g; a clock makes time stand still, and timers run by hand.
-struct Fixture {
-  explicit Fixture(std::int32_t queues = 1, const tenon::Clock* clock = nullptr) {
-    cluster.add_topic("T", {"a"}, queues);
+struct Fixture : GroupMember<PushConsumerOptions> {
+  explicit Fixture(std::int32_t queues = 1, const tenon::Clock* clock = nullptr)
+      : GroupMember(queues, clock) {
     cluster.add_topic("%RETRY%g", {"a"}, 1);
-    client = cluster.client(clock);
-    cluster.set_members({client->id()});
-    options.group = "g";
-    options.subscriptions["T"] = Subscription();
-    options.start = FromFirst{};
-    options.pull_error_delay = 20ms;
     options.suspend_delay = 10ms;
   }
   ~Fixture() { stop(); }
-  Fixture(const Fixture&) = delete;
-  Fixture& operator=(const Fixture&) = delete;
 
   void start(PushConsumer::InOrder listener) {
     detail::Listeners listeners;
     listeners.orderly = std::move(listener);
-    core = ConsumerCore::create(*client, options, std::move(listeners)).value();
-    client->add(core).value();
-    core->start().value();
-  }
-  void stop() {
-    if (core) {
-      core->stop();
-      core.reset();
-    }
+    run(ConsumerCore::create(*client, options, std::move(listeners)).value());
   }
   void note(const MessageView& m) {
     const std::scoped_lock lock(mutex);
@@ -70,10 +51,6 @@ struct Fixture {
   }
   std::size_t locks() { return cluster.requests(RequestCode::kLockBatchMq).size(); }
 
-  FakeCluster cluster;
-  std::shared_ptr<detail::ClientCore> client;
-  PushConsumerOptions options;
-  std::shared_ptr<ConsumerCore> core;
   std::mutex mutex;
   std::vector<std::string> bodies;
 };

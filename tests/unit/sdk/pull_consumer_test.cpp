@@ -1,6 +1,5 @@
-#include "consumer_core.h"
-#include "fake_cluster.h"
 #include "fake_connection.h"
+#include "group_member.h"
 #include "poller.h"
 
 #include <doctest/doctest.h>
@@ -19,26 +18,12 @@ using proto::RequestCode;
 
 namespace {
 
-const Queue kQueue{"T", "a", 0};
-
-struct Fixture {
-  explicit Fixture(std::int32_t queues = 1) {
-    cluster.add_topic("T", {"a"}, queues);
-    client = cluster.client();
-    cluster.set_members({client->id()});
-    options.group = "g";
-    options.subscriptions["T"] = Subscription();
-    options.start = FromFirst{};
-    options.pull_error_delay = 20ms;
-  }
+struct Fixture : GroupMember<PullConsumerOptions> {
+  using GroupMember::GroupMember;
   ~Fixture() { stop(); }
-  Fixture(const Fixture&) = delete;
-  Fixture& operator=(const Fixture&) = delete;
 
   detail::Poller& start() {
-    core = ConsumerCore::create_pull(*client, options).value();
-    client->add(core).value();
-    core->start().value();
+    run(ConsumerCore::create_pull(*client, options).value());
     return core->poller();
   }
   void start_owning(std::size_t queues) {
@@ -48,8 +33,7 @@ struct Fixture {
   void stop() {
     if (core) {
       core->poller().before_stop().value();
-      core->stop();
-      core.reset();
+      GroupMember::stop();
     }
   }
   std::vector<std::string> poll(std::chrono::milliseconds timeout = 5s) {
@@ -64,11 +48,6 @@ struct Fixture {
       cluster.put(kQueue, std::to_string(i));
     }
   }
-
-  FakeCluster cluster;
-  std::shared_ptr<detail::ClientCore> client;
-  PullConsumerOptions options;
-  std::shared_ptr<ConsumerCore> core;
 };
 
 using Bodies = std::vector<std::string>;

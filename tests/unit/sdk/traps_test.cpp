@@ -1,7 +1,6 @@
 // Traps of client §11 and lines of the checklist client §14 that concern several parts at once.
-#include "consumer_core.h"
-#include "fake_cluster.h"
 #include "fake_connection.h"
+#include "group_member.h"
 #include "producer_core.h"
 
 #include "tenon/proto/bodies_admin.h"
@@ -26,36 +25,24 @@ using proto::RequestCode;
 
 namespace {
 
-const Queue kQueue{"T", "a", 0};
+ClientOptions without_refresh() {
+  ClientOptions o;
+  o.route_refresh = 24h;
+  return o;
+}
 
-struct Member {
-  explicit Member(const tenon::Clock* clock = nullptr, std::int32_t queues = 1) {
-    cluster.add_topic("T", {"a"}, queues);
+/// Nothing happens by the clock unless the test lets it.
+struct Member : GroupMember<PushConsumerOptions> {
+  explicit Member(const tenon::Clock* clock = nullptr, std::int32_t queues = 1)
+      : GroupMember(queues, clock, without_refresh()) {
     cluster.add_topic("%RETRY%g", {"b"}, 1);
-    ClientOptions o;
-    o.route_refresh = 24h;
-    client = cluster.client(clock, o);
-    cluster.set_members({client->id()});
-    options.group = "g";
-    options.subscriptions["T"] = Subscription();
-    options.start = FromFirst{};
     options.pull_error_delay = 10ms;
     options.rebalance_interval = 24h;
     options.offset_interval = 24h;
   }
   ~Member() { stop(); }
-  Member(const Member&) = delete;
-  Member& operator=(const Member&) = delete;
   void start(PushConsumer::Listener listener) {
-    core = ConsumerCore::create(*client, options, std::move(listener)).value();
-    client->add(core).value();
-    core->start().value();
-  }
-  void stop() {
-    if (core) {
-      core->stop();
-      core.reset();
-    }
+    run(ConsumerCore::create(*client, options, std::move(listener)).value());
   }
   /// Returns when the rebalances that were asked for have been done.
   void settle() {
@@ -77,11 +64,6 @@ struct Member {
       return n == count;
     });
   }
-
-  FakeCluster cluster;
-  std::shared_ptr<detail::ClientCore> client;
-  PushConsumerOptions options;
-  std::shared_ptr<ConsumerCore> core;
 };
 
 /// A machine whose wall clock somebody sets.
