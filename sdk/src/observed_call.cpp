@@ -2,6 +2,7 @@
 
 #include "client_core.h"
 #include "consumer_core.h"
+#include "guarded_hook.h"
 #include "trace.h"
 
 #include "tenon/base/log.h"
@@ -11,20 +12,9 @@
 namespace tenon::sdk::detail {
 namespace {
 
-template <class F>
-void guarded_call(F&& hook) noexcept {
-  try {
-    hook();
-  } catch (const std::exception& e) {
-    log_error("sdk", "a hook threw what=\"{}\"", e.what());
-  } catch (...) {
-    log_error("sdk", "a hook threw");
-  }
-}
-
 bool wanted_by(const ConsumeHook& hook, const MessageView& message) noexcept {
   bool wants = true;
-  guarded_call([&] { wants = hook.wants(message); });
+  guarded_hook([&] { wants = hook.wants(message); });
   return wants;
 }
 
@@ -51,7 +41,7 @@ ObservedCall::ObservedCall(const ConsumerCore& core,
   }
   for (const ConsumeHook& hook : core_.options().hooks) {
     if (hook.before) {
-      guarded_call([&] { hook.before(call_); });
+      guarded_hook([&] { hook.before(call_); });
     }
   }
 }
@@ -74,7 +64,7 @@ void ObservedCall::end(ConsumeOutcome outcome, std::size_t done) {
   }
   for (const ConsumeHook& hook : core_.options().hooks) {
     if (hook.after) {
-      guarded_call([&] { hook.after(call_, result); });
+      guarded_hook([&] { hook.after(call_, result); });
     }
   }
 }

@@ -1,25 +1,14 @@
 // What sees the attempts of a send: hooks of the program and the trace (spec: client §4.15, §4.16).
 #include "client_core.h"
 #include "errors.h"
+#include "guarded_hook.h"
 #include "producer_core.h"
 #include "trace.h"
 
-#include "tenon/base/log.h"
 #include "tenon/proto/properties.h"
 
 namespace tenon::sdk::detail {
 namespace {
-
-template <class F>
-void guarded_send(F&& hook) noexcept {
-  try {
-    hook();
-  } catch (const std::exception& e) {
-    log_error("sdk", "a hook threw what=\"{}\"", e.what());
-  } catch (...) {
-    log_error("sdk", "a hook threw");
-  }
-}
 
 std::string_view send_property(const SendOp& op, std::string_view name) {
   return proto::find_property(op.properties, name).value_or(std::string_view());
@@ -86,7 +75,7 @@ void ProducerCore::see_begin(SendOp& op) {
   const SendAttempt attempt = seen_attempt(op);
   for (const SendHook& hook : options_.hooks) {
     if (hook.before) {
-      guarded_send([&] { hook.before(attempt); });
+      guarded_hook([&] { hook.before(attempt); });
     }
   }
 }
@@ -105,7 +94,7 @@ void ProducerCore::see_end(SendOp& op, const Result<Receipt>& result, bool trace
   }
   for (const SendHook& hook : options_.hooks) {
     if (hook.after) {
-      guarded_send([&] { hook.after(attempt, result); });
+      guarded_hook([&] { hook.after(attempt, result); });
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "transaction_core.h"
 
 #include "errors.h"
+#include "guarded_hook.h"
 #include "message_text.h"
 #include "trace.h"
 
@@ -243,15 +244,8 @@ void TransactionCore::see(const TransactionEnd& end,
   if (log != nullptr && log->traces(end.topic)) {
     log->ended(end, address, region);
   }
-  if (!options_.on_end) {
-    return;
-  }
-  try {
-    options_.on_end(end);
-  } catch (const std::exception& e) {
-    log_error("sdk", "a hook threw what=\"{}\"", e.what());
-  } catch (...) {
-    log_error("sdk", "a hook threw");
+  if (options_.on_end) {
+    guarded_hook([&] { options_.on_end(end); });
   }
 }
 
