@@ -34,8 +34,10 @@ const std::string& ProducerCore::broker_name(const SendOp& op) const noexcept {
              : none;
 }
 
-/// One of the two comes first: the route, or the end of the time for it.
+/// One of the two comes first: the route, or the end of the time for it. Trap: once both are under way
+/// the operation may be completed and used for another message, so nothing of it is read here.
 void ProducerCore::resolve(SendOp* op) {
+  const std::string topic = op->topic;
   auto fired = std::make_shared<std::atomic<bool>>(false);
   const Scheduler::Id timer = client_.timers().add(
       std::chrono::milliseconds(std::max<std::int64_t>(remaining_ms(*op), 1)), [this, op, fired] {
@@ -43,7 +45,7 @@ void ProducerCore::resolve(SendOp* op) {
           complete(op, make_error(Errc::kTimeout, "no route of topic " + op->topic + " in time"));
         }
       });
-  client_.routes().resolve(op->topic,
+  client_.routes().resolve(topic,
                            options_.create_topic_key,
                            options_.default_topic_queues,
                            [this, op, fired, timer](Result<TopicInfoPtr> info) {
@@ -65,6 +67,7 @@ void ProducerCore::resolve(SendOp* op) {
 
 /// Before another attempt after a failed connection: maybe the route has changed.
 void ProducerCore::refresh_then_attempt(SendOp* op) {
+  const std::string topic = op->topic;  // as in resolve()
   auto fired = std::make_shared<std::atomic<bool>>(false);
   const std::int64_t limit = std::clamp<std::int64_t>(remaining_ms(*op) / 2, 1, kRefreshMaxMs);
   const Scheduler::Id timer =
@@ -73,7 +76,7 @@ void ProducerCore::refresh_then_attempt(SendOp* op) {
           attempt(op);
         }
       });
-  client_.routes().fetch(op->topic, [this, op, fired, timer](Result<TopicInfoPtr> info) {
+  client_.routes().fetch(topic, [this, op, fired, timer](Result<TopicInfoPtr> info) {
     if (fired->exchange(true)) {
       return;
     }
