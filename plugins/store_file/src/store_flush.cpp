@@ -112,8 +112,10 @@ bool Store::flush_many_queues(std::uint32_t least_pages) {
   if (dirty.size() < kManyQueues) {
     return false;
   }
-  const Fd root(io().open(options_.root.c_str(), O_RDONLY | O_DIRECTORY, 0));
-  if (root.get() < 0 || io().syncfs(root.get()) != 0) {
+  // Of the folder of the queues: a disk of its own may be mounted there.
+  const std::string folder = options_.root + "/consumequeue";
+  const Fd queues(io().open(folder.c_str(), O_RDONLY | O_DIRECTORY, 0));
+  if (queues.get() < 0 || io().syncfs(queues.get()) != 0) {
     return false;  // one after another then, and an error there counts
   }
   for (const auto& [queue, written] : dirty) {
@@ -276,6 +278,7 @@ void Store::give_back_pages() {
 void Store::unmap_queues() {
   while (queues_.has_many_mappings() && !stop_others_.load(std::memory_order_acquire)) {
     if (!take_dispatch_role()) {
+      // Not wait_dispatch_role(): a follower that catches up keeps the role for long.
       std::this_thread::sleep_for(std::chrono::microseconds(50));
       continue;
     }
