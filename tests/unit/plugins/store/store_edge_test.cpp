@@ -1,6 +1,6 @@
 // The checklist of the format (spec: store §26), line by line where the other tests do not cover it.
 #include "../../../support/seed.h"
-#include "../../../support/store_harness.h"
+#include "small_store.h"
 
 #include "tenon/base/endian.h"
 
@@ -14,29 +14,15 @@
 #include <string>
 #include <vector>
 
-extern "C" const tenon_entry tenon_entry_store_file;
-
 namespace tenon::test {
 namespace {
 
 namespace fs = std::filesystem;
 constexpr const char* kId = "tenon.store.file";
 
-/// A store with small files in a folder of its own.
-struct Small {
-  Small()
-      : host(root.path()) {
-    host.set("commitlog_file", 4096);
-    host.set("queue_file_bytes", 160);  // 8 units
-    host.set("index_slots", 10);
-    host.set("index_items", 40);
-    open();
-  }
-  void open() {
-    store.reset();
-    store = std::make_unique<StoreInstance>(tenon_entry_store_file, kId, host);
-    REQUIRE_MESSAGE(store->start() == TENON_OK, store->error());
-  }
+struct Small : SmallStore {
+  Small() { open(); }
+  ~Small() { store.reset(); }  // before the folder that it is in
   /// Forgets the running store as a killed process would: on a copy of its files.
   void crash() {
     auto copy = std::make_unique<TempFolder>();
@@ -52,10 +38,7 @@ struct Small {
     return folder() / "commitlog" / name;
   }
 
-  TempFolder root;
   std::unique_ptr<TempFolder> crashed;
-  FakeHost host;
-  std::unique_ptr<StoreInstance> store;
 };
 
 Message sized(std::size_t bytes) {

@@ -1,6 +1,6 @@
 // Folders of RocketMQ in all their forms: the log elsewhere, queues in RocksDB or not there, records
 // of all versions, and the lines of the checklist (spec: store §26) about files.
-#include "../../../support/store_harness.h"
+#include "small_store.h"
 
 #include "tenon/base/endian.h"
 
@@ -14,34 +14,16 @@
 #include <string>
 #include <vector>
 
-extern "C" const tenon_entry tenon_entry_store_file;
-
 namespace tenon::test {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr const char* kId = "tenon.store.file";
 
-struct Small {
-  Small()
-      : host(root.path()) {
-    host.set("commitlog_file", 4096);
-    host.set("queue_file_bytes", 160);  // 8 units
-    host.set("index_slots", 10);
-    host.set("index_items", 40);
-  }
-  tenon_status try_open() {
-    store.reset();
-    store = std::make_unique<StoreInstance>(tenon_entry_store_file, kId, host);
-    return store->start();
-  }
-  void open() { REQUIRE_MESSAGE(try_open() == TENON_OK, store->error()); }
+struct Small : SmallStore {
+  ~Small() { store.reset(); }  // before the folder that it is in
   fs::path operator/(const char* below) const { return root.path() / below; }
 
-  TempFolder root;
   TempFolder elsewhere;
-  FakeHost host;
-  std::unique_ptr<StoreInstance> store;
 };
 
 Message keyed(const std::string& key, std::size_t body = 200) {
