@@ -20,6 +20,10 @@ namespace {
 constexpr int kReadRoundsMax = 16;
 constexpr std::size_t kReadSpaceMin = 16u * 1024;
 constexpr std::size_t kCommandsPerCall = 256;
+/// So much answered, and it is the turn of the other connections of the thread: pulls of large
+/// batches from one consumer must not hold up the sends of others by more than this.
+constexpr std::size_t kTurnBytes = 128u * 1024;
+constexpr std::size_t kLargeAnswerBytes = 4096;  ///< from here on looked at one by one
 constexpr std::chrono::milliseconds kRoomRetry{10};
 
 std::uint64_t next_connection_id() noexcept {
@@ -123,7 +127,14 @@ void TcpConnection::on_readable() {
   in_read_ = true;
   bool drained = false;
   bool no_room = false;
-  for (int round = 0; round < kReadRoundsMax && !drained; ++round) {
+  bool stop = false;
+  if (frames_left_) {
+    if (!answer_received()) {
+      return;
+    }
+    stop = must_stop_reading();
+  }
+  for (int round = 0; round < kReadRoundsMax && !drained && !stop; ++round) {
     const std::span<std::byte> space = read_space();
     if (space.empty()) {
       no_room = true;
@@ -147,14 +158,10 @@ void TcpConnection::on_readable() {
     } else {
       read_bytes_hint_ = std::min(read_bytes_hint_ * 4, BufferPool::kLargeBytes);
     }
-    if (!consume()) {
-      in_read_ = false;
+    if (!answer_received()) {
       return;
     }
-    flush();
-    if (close_request_.load(std::memory_order_acquire) >= 0 || pause_if_full()) {
-      break;
-    }
+    stop = must_stop_reading();
   }
   in_read_ = false;
   leave_buffer();
@@ -162,7 +169,7 @@ void TcpConnection::on_readable() {
     return;
   }
   if (!no_room) {
-    arm_read();
+    read_on();
   } else if (room_timer_ == 0) {
     room_timer_ = thread_->after(kRoomRetry, [this] {
       room_timer_ = 0;
@@ -171,6 +178,33 @@ void TcpConnection::on_readable() {
       }
     });
   }
+}
+
+/// Hands on what was received and writes what came of it. False if the connection is being closed.
+bool TcpConnection::answer_received() {
+  if (!consume()) {
+    in_read_ = false;
+    return false;
+  }
+  flush();
+  return true;
+}
+
+bool TcpConnection::must_stop_reading() {
+  return close_request_.load(std::memory_order_acquire) >= 0 || pause_if_full() || turn_over_;
+}
+
+/// After what waits on the other connections of the thread.
+void TcpConnection::read_on() {
+  if (!frames_left_) {
+    arm_read();
+    return;
+  }
+  thread_->post([me = self()] {
+    if (me->is_open() && !me->paused_.load(std::memory_order_seq_cst)) {
+      me->on_readable();
+    }
+  });
 }
 
 /// Nothing is kept between reads but the begin of a frame, that in a small buffer: the large one goes
@@ -261,14 +295,18 @@ std::span<std::byte> TcpConnection::read_space() {
   return {buffer_->data.get() + end_, buffer_->capacity - end_};
 }
 
-/// Hands all complete frames of the buffer on. False if the connection is being closed because of a
-/// bad one.
+/// Hands the complete frames of the buffer on, all of them unless their answers fill the turn. False
+/// if the connection is being closed because of a bad one.
 bool TcpConnection::consume() {
+  turn_over_ = frames_left_ = false;
   if (end_ - begin_ < frame_bytes_) {
     return true;
   }
   const BufferRef keep = buffer_;
+  const std::size_t before = unsent_bytes();
+  const std::size_t per_call = large_answers_ ? 1 : kCommandsPerCall;
   std::size_t decoded = 0;
+  std::size_t handed_on = 0;
   auto& commands = thread_->commands();
   frame_bytes_ = 0;
   release_frame();
@@ -304,14 +342,24 @@ bool TcpConnection::consume() {
       return false;
     }
     begin_ += total;
-    if (++decoded == kCommandsPerCall) {
+    ++handed_on;
+    if (++decoded == per_call) {
       deliver(decoded, keep);
       if (close_request_.load(std::memory_order_acquire) >= 0) {
         return false;
       }
+      if (unsent_bytes() >= before + kTurnBytes) {
+        frames_left_ = begin_ < end_;
+        break;
+      }
     }
   }
   deliver(decoded, keep);
+  const std::size_t answered = std::max(unsent_bytes(), before) - before;
+  turn_over_ = answered >= kTurnBytes;
+  if (handed_on > 0) {
+    large_answers_ = answered / handed_on >= kLargeAnswerBytes;
+  }
   return true;
 }
 
@@ -375,7 +423,7 @@ void TcpConnection::resume_if_drained() {
       queued_bytes() < std::max<std::size_t>(pause_limit() / 2, 1)) {
     paused_.store(false, std::memory_order_seq_cst);
     if (is_open()) {
-      arm_read();
+      read_on();
     }
   }
 }

@@ -112,6 +112,10 @@ class TcpConnection final : public Connection, public Closable {
   }
   void arm_read();
   void on_readable();
+  std::size_t unsent_bytes() const noexcept { return queued_bytes() + out_.size(); }
+  bool answer_received();
+  bool must_stop_reading();
+  void read_on();
   std::span<std::byte> read_space();
   void leave_buffer();
   bool reserve_frame();
@@ -165,7 +169,10 @@ class TcpConnection final : public Connection, public Closable {
   TimerId room_timer_ = 0;          ///< waits for room there
   std::string out_{};
   bool read_armed_ = false;
-  bool in_read_ = false;  ///< the read loop is active on this stack
+  bool in_read_ = false;        ///< the read loop is active on this stack
+  bool turn_over_ = false;      ///< much was answered, the other connections come first now
+  bool frames_left_ = false;    ///< complete frames may be left in the buffer by that
+  bool large_answers_ = false;  ///< of the frames handed on last
   TimerId idle_timer_ = 0;
   TimerId slow_timer_ = 0;
   bool write_armed_ = false;

@@ -3,6 +3,7 @@
 
 #include "tenon/base/endian.h"
 
+#include <algorithm>
 #include <random>
 
 using namespace tenon;
@@ -222,6 +223,47 @@ TEST_SUITE("net/connection writing") {
         REQUIRE(client.read_command().opaque == i * 10 + k);
       }
     }
+  }
+
+  TEST_CASE("large answers to one connection do not hold up another one of the thread") {
+    constexpr int kLarge = 2;
+    constexpr int kFrames = 60;
+    TestServer server;
+    Waiter other;
+    bool written = false;
+    std::vector<std::int32_t> order;
+    server.handler.on_command =
+        [&](const ConnectionPtr& c, const proto::CommandView& view, const BufferRef&) {
+          order.push_back(view.code);
+          if (view.code == kLarge) {
+            if (view.opaque == 1) {
+              CHECK(other.wait([&] { return written; }));
+            }
+            c->send(frame(1, view.opaque, std::string(64u * 1024, 'x'), 1));
+          } else {
+            echo(c->out(), view);
+          }
+        };
+    RawClient reader(server.port());
+    RawClient sender(server.port());
+    REQUIRE(reader.write(frame(kLarge, 0)));
+    REQUIRE(reader.read_command().opaque == 0);
+    std::string pulls;
+    for (int i = 1; i <= kFrames; ++i) {
+      pulls += frame(kLarge, i);
+    }
+    REQUIRE(reader.write(pulls));
+    REQUIRE(sender.write(frame(3, 7, "send")));
+    other.change([&] { written = true; });
+    CHECK(sender.read_command().body == "send");
+    for (int i = 1; i <= kFrames; ++i) {
+      const proto::Command answer = reader.read_command();
+      REQUIRE(answer.opaque == i);
+      REQUIRE(answer.body.size() == 64u * 1024);
+    }
+    REQUIRE(server.handler.wait([&] { return server.handler.commands == kFrames + 2; }));
+    const auto place = std::find(order.begin(), order.end(), 3) - order.begin();
+    CHECK(place < 8);
   }
 
   TEST_CASE("sends of many threads keep the order of each thread") {
