@@ -9,7 +9,7 @@ import signal
 import sys
 
 from lib import cluster, runner
-from cases import admin, clients, faults, filters, groups, messaging, mixed, namesrv, retention, sdk, store, store_matrix, timer, transactions, way_back  # noqa: F401 (they register their tests)
+from cases import admin, clients, faults, filters, groups, messaging, mixed, namesrv, retention, sdk, spread, store, store_matrix, timer, transactions, way_back  # noqa: F401 (they register their tests)
 
 
 def main():

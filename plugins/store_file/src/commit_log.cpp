@@ -15,6 +15,23 @@ namespace {
 constexpr std::uint64_t kInlineStep = 256u * 1024;
 }  // namespace
 
+void CommitLog::configure(const store_format::LogFolders& folders, std::uint64_t file_bytes) {
+  spread_ =
+      folders.several() ? std::make_unique<store_format::FolderSpread>(folders.growing) : nullptr;
+  files_.configure(folders.growing.front(), file_bytes);
+  files_.spread_over(spread_.get());
+}
+
+void CommitLog::sync_folders() const noexcept {
+  if (spread_ == nullptr) {
+    sync_directory(files_.folder());
+    return;
+  }
+  for (const std::string& folder : spread_->folders()) {
+    sync_directory(folder);
+  }
+}
+
 void CommitLog::set_positions(std::uint64_t min, std::uint64_t end, std::uint64_t durable) {
   min_.store(min, std::memory_order_release);
   durable_.store(durable, std::memory_order_release);
@@ -64,24 +81,48 @@ Result<std::uint8_t*> CommitLog::room_slow(std::size_t bytes) {
   }
   const std::uint64_t pos = end_.load(std::memory_order_relaxed);
   if (file_ == nullptr || pos == file_->end()) {
-    TENON_TRY(file_, files_.ensure(files_.base_of(pos)));
+    TENON_TRY(file_, begin_file(files_.base_of(pos), bytes));
   } else if (pos + bytes + 8 > file_->end()) {
     TENON_TRY(roll(bytes));
   }
   const std::uint64_t at = end_.load(std::memory_order_relaxed);
-  TENON_TRY(reserve_here(at + bytes));
+  if (const auto reserved = reserve_here(at + bytes); !reserved) {
+    // This disk is full; another one may not be. What was reserved has room for the filler mostly.
+    if (reserved.error().code != Errc::kFull || spread_ == nullptr ||
+        !spread_->mark_full(file_->path())) {
+      return reserved.error();
+    }
+    TENON_TRY(roll(bytes));
+    TENON_TRY(reserve_here(file_->base() + bytes));
+    return file_->at(file_->base());
+  }
   return file_->at(at);
+}
+
+/// The file that starts there, with space for its first bytes. On a full disk that is not the only one
+/// it is made once more on another one.
+Result<MappedFile*> CommitLog::begin_file(std::uint64_t base, std::size_t bytes) {
+  TENON_TRY(MappedFile * file, files_.ensure(base));
+  if (reserved() >= base + bytes) {
+    return file;
+  }
+  if (const auto got = file->reserve(base, base + bytes); !got) {
+    if (got.error().code != Errc::kFull || spread_ == nullptr ||
+        !spread_->mark_full(file->path()) || !files_.remove_from(base)) {
+      return got.error();
+    }
+    TENON_TRY(file, files_.ensure(base));
+    TENON_TRY(file->reserve(base, base + bytes));
+  }
+  return file;
 }
 
 /// Closes the current file with a filler: its length counts what is left including itself. All
 /// space that is needed, also for the `bytes` behind it, is there before anything moves.
 Result<> CommitLog::roll(std::size_t bytes) {
   const std::uint64_t pos = end_.load(std::memory_order_relaxed);
-  TENON_TRY(MappedFile * next, files_.ensure(file_->end()));
+  TENON_TRY(MappedFile * next, begin_file(file_->end(), bytes));
   TENON_TRY(reserve_here(pos + 8));
-  if (reserved() < next->base() + bytes) {
-    TENON_TRY(next->reserve(next->base(), next->base() + bytes));
-  }
   std::uint8_t* at = file_->at(pos);
   store_be(at + 4, proto::kBlankMagic);
   std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -155,7 +196,7 @@ Result<> CommitLog::sync_to(std::uint64_t target) {
     const std::uint64_t stop = std::min(target, pin->end());
     TENON_TRY(pin->sync(from, stop));
     if (pin->base() != synced_base_) {
-      sync_directory(files_.folder());  // the name of a new file, once
+      sync_directory(store_format::folder_of_file(pin->path()));  // a new name, once
       synced_base_ = pin->base();
     }
     from = stop;

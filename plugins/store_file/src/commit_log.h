@@ -4,10 +4,11 @@
 #include "mapped_file.h"
 
 #include "tenon/base/result.h"
+#include "tenon/store_format/log_folders.h"
 
 #include <atomic>
 #include <cstdint>
-#include <string>
+#include <memory>
 
 namespace tenon::store_file {
 
@@ -15,9 +16,11 @@ namespace tenon::store_file {
 /// Threads: "append" functions belong to the append sequence, reads are for any thread.
 class CommitLog {
  public:
-  void configure(std::string folder, std::uint64_t file_bytes) {
-    files_.configure(std::move(folder), file_bytes);
-  }
+  void configure(const store_format::LogFolders& folders, std::uint64_t file_bytes);
+  /// Where new files go; null if there is one folder.
+  store_format::FolderSpread* spread() noexcept { return spread_.get(); }
+  /// The names of files in all folders reach the disk.
+  void sync_folders() const noexcept;
   FileSet& files() noexcept { return files_; }
   std::uint64_t file_bytes() const noexcept { return files_.file_bytes(); }
 
@@ -71,11 +74,13 @@ class CommitLog {
 
  private:
   Result<std::uint8_t*> room_slow(std::size_t bytes);
+  Result<MappedFile*> begin_file(std::uint64_t base, std::size_t bytes);
   Result<> roll(std::size_t bytes);
   Result<> reserve_here(std::uint64_t upto);
   void raise_reserved(std::uint64_t pos) noexcept;
 
   FileSet files_;
+  std::unique_ptr<store_format::FolderSpread> spread_{};
   MappedFile* file_ = nullptr;  ///< file of end(); append sequence
   std::uint64_t synced_base_ = ~std::uint64_t{0};
 

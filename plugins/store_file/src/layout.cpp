@@ -3,6 +3,7 @@
 #include "mapped_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -27,6 +28,9 @@ Error list_error(const std::string& folder, const std::error_code& ec) {
 struct Entry {
   std::string name{};
   std::uint64_t bytes = 0;
+  const std::string* folder = nullptr;  ///< of the caller
+
+  std::string path() const { return *folder + "/" + name; }
 };
 
 /// Names and sizes of the plain files of a folder; absent folder = none. Sub-folders are left
@@ -52,7 +56,7 @@ Result<std::vector<Entry>> list_files(const std::string& folder) {
     if (ec) {
       return list_error(it->path().string(), ec);
     }
-    entries.push_back({it->path().filename().string(), bytes});
+    entries.push_back({it->path().filename().string(), bytes, &folder});
   }
   std::sort(
       entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
@@ -73,15 +77,17 @@ bool is_blank(const std::string& path) {
   return in.eof();
 }
 
-/// Checks a folder of files named by position. `file_bytes` is 0 until the first file tells.
-Result<std::vector<std::uint64_t>> scan_sequence(const std::string& folder,
-                                                 std::uint64_t& file_bytes,
-                                                 std::uint64_t unit,
-                                                 std::vector<std::string>& empty_files) {
-  TENON_TRY(const std::vector<Entry> entries, list_files(folder));
-  std::vector<std::uint64_t> bases;
+/// Checks files named by position, in order. `file_bytes` is 0 until the first file tells. Each one that
+/// belongs to the sequence is given to `take`.
+template <class Take>
+Result<> check_sequence(const std::vector<Entry>& entries,
+                        std::uint64_t& file_bytes,
+                        std::uint64_t unit,
+                        std::vector<std::string>& empty_files,
+                        Take&& take) {
+  std::optional<std::uint64_t> before;
   for (std::size_t i = 0; i < entries.size(); ++i) {
-    const std::string path = folder + "/" + entries[i].name;
+    const std::string path = entries[i].path();
     const auto base = store_format::base_of_name(entries[i].name);
     if (!base) {
       return Error{
@@ -106,12 +112,12 @@ Result<std::vector<std::uint64_t>> scan_sequence(const std::string& folder,
                                kRemedy)};
     }
     const bool is_last = i + 1 == entries.size();
-    if (is_last && !bases.empty() && *base % file_bytes == 0 && *base > bases.back() + file_bytes &&
+    if (is_last && before && *base % file_bytes == 0 && *base > *before + file_bytes &&
         is_blank(path)) {
       empty_files.push_back(path);  // made ahead while the log was cut, and then came the crash
       continue;
     }
-    if (*base % file_bytes != 0 || (!bases.empty() && *base != bases.back() + file_bytes)) {
+    if (*base % file_bytes != 0 || (before && *base != *before + file_bytes)) {
       return Error{
           Errc::kCorrupt,
           fmt::format("{} does not continue the file before it (files of {} bytes): a file "
@@ -120,9 +126,72 @@ Result<std::vector<std::uint64_t>> scan_sequence(const std::string& folder,
                       file_bytes,
                       kRemedy)};
     }
-    bases.push_back(*base);
+    before = *base;
+    take(*base, entries[i]);
   }
+  return ok();
+}
+
+/// Checks a folder of files named by position.
+Result<std::vector<std::uint64_t>> scan_sequence(const std::string& folder,
+                                                 std::uint64_t& file_bytes,
+                                                 std::uint64_t unit,
+                                                 std::vector<std::string>& empty_files) {
+  TENON_TRY(const std::vector<Entry> entries, list_files(folder));
+  std::vector<std::uint64_t> bases;
+  TENON_TRY(
+      check_sequence(entries, file_bytes, unit, empty_files, [&](std::uint64_t base, const Entry&) {
+        bases.push_back(base);
+      }));
   return bases;
+}
+
+/// Trap: a Java broker makes the next file ahead in the folder that has its turn then; when a disk fills
+/// up meanwhile, it makes the file once more in another folder, and a crash leaves the first one blank.
+Result<> drop_doubles(std::vector<Entry>& entries, std::vector<std::string>& empty_files) {
+  for (std::size_t i = 1; i < entries.size();) {
+    const Entry& a = entries[i - 1];
+    const Entry& b = entries[i];
+    if (a.name != b.name) {
+      ++i;
+      continue;
+    }
+    const bool second = is_blank(b.path());
+    if (!second && !is_blank(a.path())) {
+      return Error{
+          Errc::kCorrupt,
+          fmt::format("{} and {} have the same name: leave the one that belongs to this log; "
+                      "nothing was changed",
+                      a.path(),
+                      b.path())};
+    }
+    empty_files.push_back(second ? b.path() : a.path());
+    entries.erase(entries.begin() + static_cast<std::ptrdiff_t>(second ? i : i - 1));
+  }
+  return ok();
+}
+
+/// The files of all folders of the log together are one sequence (spec: store §2.6).
+Result<> scan_log(const std::vector<std::string>& folders, Layout& layout) {
+  std::vector<Entry> all;
+  for (const std::string& folder : folders) {
+    std::error_code ec;
+    for (const std::string& other : folders) {
+      if (&other != &folder && fs::equivalent(folder, other, ec)) {
+        return Error{Errc::kInvalid, fmt::format("{} and {} are one folder", folder, other)};
+      }
+    }
+    TENON_TRY(const std::vector<Entry> entries, list_files(folder));
+    all.insert(all.end(), entries.begin(), entries.end());
+  }
+  std::stable_sort(
+      all.begin(), all.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  TENON_TRY(drop_doubles(all, layout.empty_files));
+  return check_sequence(
+      all, layout.log_file_bytes, 1, layout.empty_files, [&](std::uint64_t base, const Entry& e) {
+        layout.log_bases.push_back(base);
+        layout.log_places.push_back(*e.folder);
+      });
 }
 
 Result<> scan_queues(const std::string& root, Layout& layout) {
@@ -215,27 +284,35 @@ Result<> refuse_dledger(const std::string& root, const Layout& layout) {
 
 /// A log outside of the root: a disk that is not mounted must not look like a log without messages,
 /// which makes the queues start at 0, and of two logs none may be forgotten.
-Result<> check_log_folder(const Options& options, const Layout& layout) {
+Result<> check_log_folders(const Options& options, const Layout& layout) {
   const std::string usual = log_folder(options.root);
-  if (options.log_folder == usual) {
+  const std::vector<std::string> folders = options.log_folders.all();
+  if (folders == std::vector<std::string>{usual}) {
     return ok();
   }
   TENON_TRY(const std::vector<Entry> also, list_files(usual));
   std::error_code ec;
-  if (!also.empty() && !fs::equivalent(usual, options.log_folder, ec)) {
-    return Error{Errc::kIncompatible,
-                 fmt::format("commitlog_folder is {}, but {} has files too; leave the files of one "
-                             "log in one of the two folders and start again; nothing was changed",
-                             options.log_folder,
-                             usual)};
-  }
-  if (!layout.queues.empty() && !fs::is_directory(options.log_folder, ec)) {
+  const bool known = std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
+    return fs::equivalent(usual, folder, ec);
+  });
+  if (!also.empty() && !known) {
     return Error{
-        Errc::kNotFound,
-        fmt::format("{} (commitlog_folder) is no folder, but {} has consume queues: is its "
-                    "disk mounted? Nothing was changed",
-                    options.log_folder,
-                    options.root)};
+        Errc::kIncompatible,
+        fmt::format("commitlog_folder is {}, but {} has files too; leave the files of one "
+                    "log in one of the two folders, or name both, and start again; nothing "
+                    "was changed",
+                    fmt::join(folders, ","),
+                    usual)};
+  }
+  for (const std::string& folder : folders) {
+    if (!layout.queues.empty() && !fs::is_directory(folder, ec)) {
+      return Error{
+          Errc::kNotFound,
+          fmt::format("{} (commitlog_folder) is no folder, but {} has consume queues: is its "
+                      "disk mounted? Nothing was changed",
+                      folder,
+                      options.root)};
+    }
   }
   return ok();
 }
@@ -248,10 +325,10 @@ Result<Layout> scan_layout(const Options& options) {
   if (fs::exists(options.root, ec) && !fs::is_directory(options.root, ec)) {
     return Error{Errc::kInvalid, fmt::format("store root {} is no folder", options.root)};
   }
-  TENON_TRY(layout.log_bases,
-            scan_sequence(options.log_folder, layout.log_file_bytes, 1, layout.empty_files));
+  const std::vector<std::string> log_folders = options.log_folders.all();
   TENON_TRY(scan_queues(options.root, layout));
-  TENON_TRY(check_log_folder(options, layout));
+  TENON_TRY(check_log_folders(options, layout));
+  TENON_TRY(scan_log(log_folders, layout));
   TENON_TRY(scan_index(options.root, layout));
   TENON_TRY(refuse_dledger(options.root, layout));
   layout.abort = fs::exists(options.root + "/abort", ec);

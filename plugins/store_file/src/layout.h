@@ -24,7 +24,8 @@ struct Layout {
   std::uint64_t log_file_bytes = 0;
   std::uint64_t queue_file_bytes = 0;
   std::uint64_t ext_file_bytes = 0;
-  std::vector<std::uint64_t> log_bases{};
+  std::vector<std::uint64_t> log_bases{};  ///< ascending, without holes
+  std::vector<std::string> log_places{};   ///< the folder of each
   std::vector<QueueFolder> queues{};
   std::vector<std::string> index_names{};  ///< ascending
   std::uint64_t index_file_bytes = 0;      ///< 0 without files

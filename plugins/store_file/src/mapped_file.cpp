@@ -138,10 +138,24 @@ void MappedFile::forget(std::uint64_t from, std::uint64_t to) const noexcept {
   }
 }
 
-void FileSet::adopt(std::uint64_t base) {
+void FileSet::adopt(std::uint64_t base, const std::string& folder) {
   const std::scoped_lock lock(mutex_);
   files_.push_back(
-      std::make_unique<MappedFile>(folder_ + "/" + file_name_of(base), base, file_bytes_, count_));
+      std::make_unique<MappedFile>(folder + "/" + file_name_of(base), base, file_bytes_, count_));
+}
+
+/// The name and size of a new file reach the disk, where that is not settled by their order.
+Result<> FileSet::keep_name(const MappedFile& file) const {
+  if (spread_ == nullptr) {
+    return ok();
+  }
+  if (io().fdatasync(file.fd()) != 0) {
+    const int error = errno;
+    static_cast<void>(io().unlink(file.path().c_str()));
+    return os_error("sync " + file.path(), error, error == ENOSPC ? Errc::kFull : Errc::kIo);
+  }
+  sync_directory(store_format::folder_of_file(file.path()));
+  return ok();
 }
 
 Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
@@ -156,6 +170,7 @@ Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
   // name would lose it.
   const std::scoped_lock making(making_);
   std::unique_ptr<MappedFile> created;
+  const std::string& folder = folder_of(base);
   bool first = false;
   {
     const std::scoped_lock lock(mutex_);
@@ -165,16 +180,17 @@ Result<MappedFile*> FileSet::ensure(std::uint64_t base) {
     }
     if (!files_.empty() && files_.back()->end() != base) {
       return Error{Errc::kInternal,
-                   fmt::format("{} would get a hole before {}", folder_, file_name_of(base))};
+                   fmt::format("{} would get a hole before {}", folder, file_name_of(base))};
     }
     first = files_.empty();
     created =
-        std::make_unique<MappedFile>(folder_ + "/" + file_name_of(base), base, file_bytes_, count_);
+        std::make_unique<MappedFile>(folder + "/" + file_name_of(base), base, file_bytes_, count_);
   }
-  if (first) {
-    TENON_TRY(make_directories(folder_));
+  if (first || spread_ != nullptr) {
+    TENON_TRY(make_directories(folder));
   }
   TENON_TRY(created->map(true));
+  TENON_TRY(keep_name(*created));
   const std::scoped_lock lock(mutex_);
   struct stat st {};
   const bool unlinked = created->fd() < 0 ? ::stat(created->path().c_str(), &st) != 0
@@ -281,6 +297,9 @@ bool FileSet::remove_first() {
   if (io().unlink(path.c_str()) != 0 && errno != ENOENT) {
     return false;
   }
+  if (spread_ != nullptr) {
+    sync_directory(store_format::folder_of_file(path));
+  }
   std::unique_ptr<MappedFile> gone;  // destroyed after the lock
   const std::scoped_lock lock(mutex_);
   gone = std::move(files_.front());
@@ -317,6 +336,9 @@ bool FileSet::remove_from(std::uint64_t pos) {
     static_cast<void>(io().unlink(files_.back()->path().c_str()));
     gone.push_back(std::move(files_.back()));
     files_.pop_back();
+    if (spread_ != nullptr && !files_.empty() && files_.back()->base() >= pos) {
+      sync_directory(store_format::folder_of_file(gone.back()->path()));
+    }
   }
   return true;
 }

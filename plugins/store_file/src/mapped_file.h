@@ -5,6 +5,7 @@
 #include "io.h"
 
 #include "tenon/base/result.h"
+#include "tenon/store_format/log_folders.h"
 #include "tenon/store_format/names.h"
 
 #include <atomic>
@@ -135,13 +136,17 @@ class FileSet {
     folder_ = std::move(folder);
     file_bytes_ = file_bytes;
   }
+  /// New files go where this says. Trap: disks do not keep names in one order, and a file without the
+  /// one before it is a hole: each name reaches its disk before the next one is made or removed.
+  void spread_over(const store_format::FolderSpread* spread) noexcept { spread_ = spread; }
 
   const std::string& folder() const noexcept { return folder_; }
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
   std::uint64_t base_of(std::uint64_t pos) const noexcept { return pos - pos % file_bytes_; }
 
   /// Takes over an existing file that follows the last one. It is mapped at first use.
-  void adopt(std::uint64_t base);
+  void adopt(std::uint64_t base) { adopt(base, folder_); }
+  void adopt(std::uint64_t base, const std::string& folder);
   /// The file that starts at base: the existing one, or a new one after the last. Creates the
   /// folder with the first file.
   Result<MappedFile*> ensure(std::uint64_t base);
@@ -189,6 +194,10 @@ class FileSet {
   }
 
  private:
+  const std::string& folder_of(std::uint64_t base) const noexcept {
+    return spread_ == nullptr ? folder_ : spread_->folder_of(base / file_bytes_);
+  }
+  Result<> keep_name(const MappedFile& file) const;
   MappedFile* find_locked(std::uint64_t pos);
   FilePin pin_locked(MappedFile* file);
   bool has_pins_locked() const;
@@ -196,6 +205,7 @@ class FileSet {
   std::string folder_{};
   std::uint64_t file_bytes_ = 0;
   MappingCount* count_ = nullptr;
+  const store_format::FolderSpread* spread_ = nullptr;  ///< null: all files lie in folder_
   std::atomic<bool> used_{false};
   std::mutex making_{};  ///< held while a file is made; before mutex_
   mutable std::mutex mutex_{};

@@ -1,7 +1,5 @@
 #include "options.h"
 
-#include "tenon/store_format/names.h"
-
 #include <chrono>
 
 namespace tenon::store_file {
@@ -26,23 +24,19 @@ std::uint32_t count(const plugin::Config& c,
   return value;
 }
 
-std::string log_folder_of(const plugin::Config& c, const std::string& root) {
-  std::string folder = c.get("commitlog_folder", "");
-  while (folder.size() > 1 && folder.back() == '/') {
-    folder.pop_back();
+/// (storePathCommitLog, readOnlyCommitLogStorePaths)
+store_format::LogFolders log_folders_of(const plugin::Config& c, const std::string& root) {
+  const std::string folders = c.get("commitlog_folder", "");
+  const std::string read_only = c.get("commitlog_readonly_folders", "");
+  auto parsed = store_format::parse_log_folders(root, folders, {});
+  if (!parsed) {
+    c.reject("commitlog_folder", parsed.error().detail);
   }
-  if (folder.empty()) {
-    return store_format::log_folder(root);
+  parsed = store_format::parse_log_folders(root, folders, read_only);
+  if (!parsed) {
+    c.reject("commitlog_readonly_folders", parsed.error().detail);
   }
-  // RocketMQ separates several paths by a comma, or by what a system property says (spec: store §2).
-  if (folder.find_first_of(",:;") != std::string::npos) {
-    c.reject("commitlog_folder",
-             "must be one folder; move the files of several into one, no two have the same name");
-  }
-  if (folder.front() != '/') {
-    c.reject("commitlog_folder", "must be a full path");
-  }
-  return folder;
+  return parsed.value();
 }
 }  // namespace
 
@@ -53,7 +47,7 @@ Options read_options(const plugin::Host& host) {
     throw plugin::Failure(TENON_INVALID, "the host names no store root");
   }
   const plugin::Config c = host.config();
-  o.log_folder = log_folder_of(c, o.root);
+  o.log_folders = log_folders_of(c, o.root);
   o.log_file_bytes = c.get("commitlog_file", plugin::ByteSize{o.log_file_bytes}).value;
   if (o.log_file_bytes < 1024 || o.log_file_bytes > 0x7fff'ffffu) {
     c.reject("commitlog_file", "must be from 1KiB to 2147483647 bytes");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tenon/plugin.hpp"
+#include "tenon/store_format/log_folders.h"
 
 #include <cstdint>
 #include <string>
@@ -10,7 +11,7 @@ namespace tenon::store_file {
 
 struct Options {
   std::string root{};                             ///< store root of the host
-  std::string log_folder{};                       ///< commitlog_folder (storePathCommitLog)
+  store_format::LogFolders log_folders{};         ///< (storePathCommitLog and the next)
   std::uint64_t log_file_bytes = 1ull << 30;      ///< commitlog_file (mappedFileSizeCommitLog)
   std::uint64_t queue_file_bytes = 6'000'000;     ///< (mappedFileSizeConsumeQueue), multiple of 20
   std::uint32_t index_slots = 5'000'000;          ///< (maxHashSlotNum)
@@ -33,10 +34,16 @@ struct Options {
 };
 
 inline constexpr tenon_config_key kOptionKeys[] = {
-    plugin::key("commitlog_folder",
+    plugin::key(
+        "commitlog_folder",
+        TENON_TYPE_STRING,
+        "",
+        "folder of the commit log files if it is not commitlog in the store's folder; several, "
+        "between commas, take the files in turn"),
+    plugin::key("commitlog_readonly_folders",
                 TENON_TYPE_STRING,
                 "",
-                "folder of the commit log files if it is not commitlog in the store's folder"),
+                "folders, between commas, with older files of the log, for none of the new ones"),
     plugin::key("commitlog_file",
                 TENON_TYPE_BYTES,
                 "1GiB",

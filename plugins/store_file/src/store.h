@@ -151,7 +151,9 @@ class Store {
   // store_recover.cpp
   struct Scan;
   Result<> open_folder(Layout& layout);
+  Result<> open_log_folders() const;
   Result<> open_files(const Layout& layout, bool crashed);
+  Error lost_files(const ConsumeQueue& queue);
   std::size_t choose_start(const std::vector<std::uint64_t>& bases, bool crashed);
   Result<> scan_log(const tenon_recover_opts* o, Scan& scan);
   Result<> scan_file(const tenon_recover_opts* o, MappedFile& file, Scan& scan);

@@ -96,14 +96,25 @@ Result<> Store::open_folder(Layout& layout) {
                     errno,
                     Errc::kDenied);
   }
-  if (::access(options_.log_folder.c_str(), F_OK) == 0 &&
-      ::access(options_.log_folder.c_str(), W_OK | X_OK) != 0) {
-    return os_error(
-        "log folder " + options_.log_folder + " is not writable for this user; change its owner",
-        errno,
-        Errc::kDenied);
-  }
+  TENON_TRY(open_log_folders());
   return lock_.lock(options_.root, true);
+}
+
+/// Of several folders all are there from the first start on, so that one which is missing later means
+/// a disk that is missing.
+Result<> Store::open_log_folders() const {
+  for (const std::string& folder : options_.log_folders.all()) {
+    if (::access(folder.c_str(), F_OK) != 0) {
+      if (options_.log_folders.several()) {
+        TENON_TRY(make_directories(folder));
+      }
+    } else if (::access(folder.c_str(), W_OK | X_OK) != 0) {
+      return os_error("log folder " + folder + " is not writable for this user; change its owner",
+                      errno,
+                      Errc::kDenied);
+    }
+  }
+  return ok();
 }
 
 Result<> Store::open_files(const Layout& layout, bool crashed) {
@@ -121,16 +132,16 @@ Result<> Store::open_files(const Layout& layout, bool crashed) {
     const std::scoped_lock lock(checkpoint_mutex_);
     checkpoint_ = checkpoint;
   }
-  log_.configure(options_.log_folder, layout.log_file_bytes);
+  log_.configure(options_.log_folders, layout.log_file_bytes);
   queues_.configure(
       options_.root, layout.queue_file_bytes, options_.queue_ext ? layout.ext_file_bytes : 0);
-  for (const std::uint64_t base : layout.log_bases) {
-    log_.files().adopt(base);
-    if (log_.files().find(base) == nullptr) {
+  for (std::size_t i = 0; i < layout.log_bases.size(); ++i) {
+    log_.files().adopt(layout.log_bases[i], layout.log_places[i]);
+    if (log_.files().find(layout.log_bases[i]) == nullptr) {
       return Error{Errc::kIo,
                    fmt::format("{}/{} cannot be opened and mapped; check its permissions",
-                               options_.log_folder,
-                               file_name_of(base))};
+                               layout.log_places[i],
+                               file_name_of(layout.log_bases[i]))};
     }
   }
   for (const std::string& path : layout.empty_files) {
@@ -155,6 +166,9 @@ Result<> Store::open_files(const Layout& layout, bool crashed) {
       TENON_TRY(queue->ext()->recover());
     }
     TENON_TRY(queue->recover(crashed));
+    if (options_.log_folders.several() && !crashed && queue->max_phys() > log_.files().last_end()) {
+      return lost_files(*queue);
+    }
     TENON_TRY(drop_ghosts(*queue));
     limit_mappings();
   }
@@ -230,6 +244,20 @@ Result<> Store::scan_file(const tenon_recover_opts* o, MappedFile& file, Scan& s
     ++scan.records;
   }
   return ok();
+}
+
+/// Trap: a disk that is not mounted takes the last files of the log along, and what the queues know of
+/// them would be cut off. After a crash this proves nothing: the log may have been cut just then.
+Error Store::lost_files(const ConsumeQueue& queue) {
+  return Error{
+      Errc::kNotFound,
+      fmt::format("the log files in the folders of commitlog_folder end at {}, but queue {}/{} "
+                  "knows messages up to {}: is the disk of a folder not mounted? If they are "
+                  "lost, move the folder consumequeue away: it is made anew",
+                  log_.files().last_end(),
+                  queue.topic(),
+                  queue.id(),
+                  queue.max_phys())};
 }
 
 Result<> Store::scan_log(const tenon_recover_opts* o, Scan& scan) {

@@ -107,7 +107,7 @@ Result<> Store::cut_to(std::uint64_t phys, bool durably) {
       if (io().fdatasync(file->fd()) != 0) {
         return os_error("sync " + file->path(), errno);
       }
-      sync_directory(log_.files().folder());
+      log_.sync_folders();
     }
   }
   for (ConsumeQueue* queue : queues_.all()) {

@@ -28,11 +28,33 @@ std::uint32_t disk_use_of(const std::string& path) noexcept {
   return whole <= 0 ? 10'000 : static_cast<std::uint32_t>(std::ceil(used * 10'000 / whole));
 }
 
-/// Of the fuller disk, if the log lies on one of its own. A log folder is made with its first file.
-std::uint32_t disk_use(const Options& o) noexcept {
-  const std::uint32_t root = disk_use_of(o.root);
-  return ::access(o.log_folder.c_str(), F_OK) == 0 ? std::max(root, disk_use_of(o.log_folder))
-                                                   : root;
+/// How full the disks are that the store lies on.
+struct DiskUse {
+  std::uint32_t whole = 0;  ///< of the fuller one of root and log
+  /// Folders that get no new file of the log above a limit: see full_folders().
+  std::vector<std::uint32_t> folders{};
+
+  /// Bit n: the n-th folder uses more than this percentage; 0: no limit.
+  std::uint64_t full_folders(std::uint32_t percent) const noexcept {
+    std::uint64_t full = 0;
+    for (std::size_t i = 0; percent > 0 && i < folders.size(); ++i) {
+      full |= std::uint64_t{folders[i] > percent * 100 ? 1u : 0u} << i;
+    }
+    return full;
+  }
+};
+
+/// Of several folders of the log the emptiest counts: the others get no new files (spec: store §10.3).
+/// A log folder is made with its first file.
+DiskUse disk_use(const Options& o) {
+  DiskUse use;
+  std::uint32_t log = 10'000;
+  for (const std::string& folder : o.log_folders.growing) {
+    use.folders.push_back(::access(folder.c_str(), F_OK) == 0 ? disk_use_of(folder) : 0);
+    log = std::min(log, use.folders.back());
+  }
+  use.whole = std::max(disk_use_of(o.root), log);
+  return use;
 }
 
 /// The age of a file is its modification time, not the time of its messages (spec: store §11.1).
@@ -113,9 +135,13 @@ tenon_status Store::retention(const tenon_retention* p,
     return plugin::fail(err, TENON_CLOSED, "the store is closed");
   }
   tenon_retention_result result{};
-  std::uint32_t use = disk_use(options_);
-  const Pressure pressure = pressure_of(*p, use);
-  set_disk_full(pressure.full, use);
+  DiskUse use = disk_use(options_);
+  const Pressure pressure = pressure_of(*p, use.whole);
+  set_disk_full(pressure.full, use.whole);
+  if (log_.spread() != nullptr) {
+    log_.spread()->set_full(
+        use.full_folders(p->disk_force_pct > 0 ? p->disk_force_pct : p->disk_full_pct));
+  }
   if (pressure.clean || (p->flags & (TENON_RETENTION_DELETE_HOUR | TENON_RETENTION_MANUAL)) != 0) {
     delete_log_files(*p, pressure.force, result);
   }
@@ -130,11 +156,11 @@ tenon_status Store::retention(const tenon_retention* p,
     index_.remove_expired(log_.min());
     publish(TENON_CHANGED_MIN_PHYS);
     use = disk_use(options_);
-    set_disk_full(pressure_of(*p, use).full, use);
+    set_disk_full(pressure_of(*p, use.whole).full, use.whole);
   }
   report_held(log_.files().reap());
   result.min_phys = log_.min();
-  result.disk_pct_x100 = use;
+  result.disk_pct_x100 = use.whole;
   result.health = health();
   result.size = std::min<std::uint32_t>(r->size, sizeof result);
   std::memcpy(r, &result, result.size);
@@ -158,12 +184,12 @@ void Store::stats(const tenon_sink* out) {
   const std::uint64_t end = log_.end();
   const std::uint64_t dispatched = dispatched_.load(std::memory_order_acquire);
   const std::int64_t since = append_since_ms_.load(std::memory_order_relaxed);
-  const std::pair<const char*, std::string> rows[] = {
+  const auto ratio = [](std::uint32_t use) { return fmt::format("{}", (use + 99) / 100 / 100.0); };
+  std::vector<std::pair<std::string, std::string>> rows = {
       {"commitLogMinOffset", fmt::format("{}", log_.min())},
       {"commitLogMaxOffset", fmt::format("{}", end)},
       {"dispatchBehindBytes", fmt::format("{}", end - std::min(dispatched, end))},
-      {"commitLogDiskRatio", fmt::format("{:.2f}", disk_use_of(options_.log_folder) / 10'000.0)},
-      {"consumeQueueDiskRatio", fmt::format("{:.2f}", disk_use_of(options_.root) / 10'000.0)},
+      {"consumeQueueDiskRatio", ratio(disk_use_of(options_.root))},
       {"pageCacheLockTimeMills", fmt::format("{}", since == 0 ? 0 : host_.wall_ms() - since)},
       {"storeDurableOffset", fmt::format("{}", log_.durable())},
       {"storeIndexedOffset", fmt::format("{}", indexed_.load(std::memory_order_acquire))},
@@ -173,6 +199,15 @@ void Store::stats(const tenon_sink* out) {
       {"storeAppendedRecords",
        fmt::format("{}", appended_records_.load(std::memory_order_relaxed))},
   };
+  // As Java's table has it: each folder, and the emptiest.
+  std::uint32_t least = 10'000;
+  for (const std::string& folder : options_.log_folders.growing) {
+    const bool made = ::access(folder.c_str(), F_OK) == 0;
+    const std::uint32_t use = disk_use_of(made ? folder : options_.root);
+    least = std::min(least, use);
+    rows.emplace_back("commitLogDiskRatio_" + folder, ratio(use));
+  }
+  rows.emplace_back("commitLogDiskRatio", ratio(least));
   for (const auto& [key, value] : rows) {
     const tenon_kv kv{plugin::str(key), plugin::str(value)};
     out->put(out->ctx, &kv, 1);

@@ -117,9 +117,6 @@ void put_store(proto::KvTable& t, const Services& s) {
       std::to_string(bounds.end > bounds.dispatched ? bounds.end - bounds.dispatched : 0);
   t["remainHowManyDataToFlush"] = human_bytes(
       static_cast<double>(bounds.end > bounds.durable ? bounds.end - bounds.durable : 0));
-  t["commitLogDiskRatio"] = fmt::format("{}", disk.ratio);
-  t["consumeQueueDiskRatio"] = t["commitLogDiskRatio"];
-  t["commitLogDiskRatio_" + (s.config.store_root / "commitlog").string()] = t["commitLogDiskRatio"];
   t["commitLogDirCapacity"] =
       fmt::format("Total : {}, Free : {}.", human_bytes(disk.total), human_bytes(disk.free));
   t["earliestMessageTimeStamp"] = std::to_string(earliest_store_ms(s, bounds));
@@ -142,6 +139,16 @@ void put_storage_stats(proto::KvTable& t, const Services& s) {
     }
   };
   storage->stats(storage.self, &sink);
+}
+
+/// For a storage that does not say on which disks it lies: that of the store's root.
+void put_disk_ratios(proto::KvTable& t, const Services& s) {
+  const auto [ratio, unknown] =
+      t.try_emplace("commitLogDiskRatio", fmt::format("{}", disk_of(s.config.store_root).ratio));
+  if (unknown) {
+    t["commitLogDiskRatio_" + (s.config.store_root / "commitlog").string()] = ratio->second;
+  }
+  t.try_emplace("consumeQueueDiskRatio", ratio->second);
 }
 
 Reply runtime_info(const Services& s) {
@@ -173,6 +180,7 @@ Reply runtime_info(const Services& s) {
   t.merge(s.delay.status());
   t.merge(s.timer.status());
   put_storage_stats(t, s);
+  put_disk_ratios(t, s);
   return Reply::with_body(proto::encode_kv_table(t));
 }
 

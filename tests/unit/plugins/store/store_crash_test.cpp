@@ -38,8 +38,13 @@ constexpr std::uint32_t kQueues = 3;
 constexpr std::uint64_t kFile = 8192;
 constexpr std::size_t kRecordMax = 900;
 
-/// Small files: some tens of messages roll all of them.
-void configure(FakeHost& host) {
+/// Small files: some tens of messages roll all of them. `spread`: the log lies in three folders, one
+/// of which is read-only and stays empty.
+void configure(FakeHost& host, const std::filesystem::path& root, bool spread) {
+  if (spread) {
+    host.set("commitlog_folder", (root / "log-b").string() + "," + (root / "log-a").string());
+    host.set("commitlog_readonly_folders", (root / "log-c").string());
+  }
   host.set("commitlog_file", static_cast<std::int64_t>(kFile));
   host.set("queue_file_bytes", 200);
   host.set("index_slots", 20);
@@ -126,11 +131,11 @@ void install_killer(int after_calls) {
 /// Works on the store until somebody ends the process.
 class Victim {
  public:
-  Victim(const std::filesystem::path& root, Shared& shared, unsigned seed)
+  Victim(const std::filesystem::path& root, bool spread, Shared& shared, unsigned seed)
       : shared_(shared),
         random_(seed),
         host_(root) {
-    configure(host_);
+    configure(host_, root, spread);
   }
   [[noreturn]] void run() {
     auto* store = new StoreInstance(tenon_entry_store_file, "tenon.store.file", host_);
@@ -225,13 +230,14 @@ class Victim {
 /// acknowledged from then on.
 class Judge {
  public:
-  Judge(std::filesystem::path root, Shared& shared)
+  Judge(std::filesystem::path root, bool spread, Shared& shared)
       : root_(std::move(root)),
+        spread_(spread),
         shared_(shared) {}
 
   void check() {
     FakeHost host(root_);
-    configure(host);
+    configure(host, root_, spread_);
     StoreInstance store(tenon_entry_store_file, "tenon.store.file", host);
     REQUIRE_MESSAGE(store.start() == TENON_OK, store.error());
     CAPTURE(host.log_text());
@@ -276,6 +282,7 @@ class Judge {
 
  private:
   std::filesystem::path root_;
+  bool spread_;
   Shared& shared_;
   std::uint64_t min_ = 0;
   int first_ = 0;   ///< numbers before are deleted or cut
@@ -284,13 +291,47 @@ class Judge {
   std::size_t deletions_ = 0;
 };
 
-pid_t start_victim(const TempFolder& root, Shared& shared, unsigned seed, int die_after_calls) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    install_killer(die_after_calls);
-    Victim(root.path(), shared, seed).run();
+void kill_again_and_again(bool spread, int rounds) {
+  std::mt19937 random(seed_of_run());
+  void* memory =
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  auto* shared = new (memory) Shared{};
+  shared->cutting = kNothing;
+  TempFolder root;
+  Judge judge(root.path(), spread, *shared);
+  for (int round = 0; round < rounds; ++round) {
+    CAPTURE(round);
+    shared->operations = 0;
+    // By a system call of its own (often while it recovers), or from outside at any instruction.
+    const bool by_call = random() % 2 == 0;
+    const int calls = by_call ? 1 + static_cast<int>(random() % (random() % 3 == 0 ? 60 : 600)) : 0;
+    const int operations = static_cast<int>(random() % 150);
+    const auto seed = static_cast<unsigned>(random());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      install_killer(calls);
+      Victim(root.path(), spread, *shared, seed).run();
+    }
+    REQUIRE(child > 0);
+    const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    int status = 0;
+    while (::waitpid(child, &status, WNOHANG) == 0) {
+      if ((!by_call && shared->operations >= operations) ||
+          std::chrono::steady_clock::now() > give_up) {
+        ::kill(child, SIGKILL);
+        ::waitpid(child, &status, 0);
+        break;
+      }
+      ::sched_yield();
+    }
+    REQUIRE_MESSAGE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL), "status " << status);
+    judge.check();
   }
-  return child;
+  MESSAGE(rounds << " kills, " << shared->next.load() << " messages, " << judge.messages()
+                 << " compared, deleted before " << judge.deletions() << " of them");
+  CHECK(judge.deletions() > 0);
+  ::munmap(memory, sizeof(Shared));
 }
 
 }  // namespace
@@ -299,43 +340,10 @@ TEST_SUITE("store_file/crash") {
   // store §26.14: kill -9 then restart; §26.27 over a kill
   TEST_CASE(
       "killed at any point: what was acknowledged is there, and nothing that went comes back") {
-    const int rounds = env_number("TENON_ROUNDS", 40);
-    std::mt19937 random(seed_of_run());
-    void* memory =
-        ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(memory != MAP_FAILED);
-    auto* shared = new (memory) Shared{};
-    shared->cutting = kNothing;
-    TempFolder root;
-    Judge judge(root.path(), *shared);
-    for (int round = 0; round < rounds; ++round) {
-      CAPTURE(round);
-      shared->operations = 0;
-      // By a system call of its own (often while it recovers), or from outside at any instruction.
-      const bool by_call = random() % 2 == 0;
-      const int calls =
-          by_call ? 1 + static_cast<int>(random() % (random() % 3 == 0 ? 60 : 600)) : 0;
-      const int operations = static_cast<int>(random() % 150);
-      const pid_t child = start_victim(root, *shared, static_cast<unsigned>(random()), calls);
-      REQUIRE(child > 0);
-      const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-      int status = 0;
-      while (::waitpid(child, &status, WNOHANG) == 0) {
-        if ((!by_call && shared->operations >= operations) ||
-            std::chrono::steady_clock::now() > give_up) {
-          ::kill(child, SIGKILL);
-          ::waitpid(child, &status, 0);
-          break;
-        }
-        ::sched_yield();
-      }
-      REQUIRE_MESSAGE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL), "status " << status);
-      judge.check();
-    }
-    MESSAGE(rounds << " kills, " << shared->next.load() << " messages, " << judge.messages()
-                   << " compared, deleted before " << judge.deletions() << " of them");
-    CHECK(judge.deletions() > 0);
-    ::munmap(memory, sizeof(Shared));
+    kill_again_and_again(false, env_number("TENON_ROUNDS", 40));
+  }
+  TEST_CASE("killed at any point with a log that is spread over several folders") {
+    kill_again_and_again(true, env_number("TENON_ROUNDS", 40) / 2);
   }
 
   // store §26.28: what a flush confirmed
@@ -354,7 +362,7 @@ TEST_SUITE("store_file/crash") {
           FaultDisk disk;
           disk.assume_synced(folder->path());
           FakeHost host(folder->path());
-          configure(host);
+          configure(host, folder->path(), false);
           StoreInstance store(tenon_entry_store_file, "tenon.store.file", host);
           REQUIRE_MESSAGE(store.start() == TENON_OK, store.error());
           CAPTURE(host.log_text());

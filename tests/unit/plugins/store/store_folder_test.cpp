@@ -120,9 +120,9 @@ TEST_SUITE("store_file/folder") {
     s.store->append(keyed("k"));
     s.store->stop();
     std::string text;
-    SUBCASE("several, as RocketMQ allows") {
-      s.host.set("commitlog_folder", "/disk1/log,/disk2/log");
-      text = "must be one folder; move the files of several into one";
+    SUBCASE("several with another separator") {
+      s.host.set("commitlog_folder", "/disk1/log:/disk2/log");
+      text = "several folders are separated by commas";
     }
     SUBCASE("relative") {
       s.host.set("commitlog_folder", "log");
