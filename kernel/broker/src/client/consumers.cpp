@@ -22,6 +22,36 @@ Consumers::Shard& Consumers::shard(std::string_view group) const {
   return shards_[TextHash{}(group) % shards_.size()];
 }
 
+const Consumers::GroupView* Consumers::find_view(const Views& views,
+                                                 std::string_view group,
+                                                 std::size_t hash) {
+  auto it = std::lower_bound(views.begin(), views.end(), hash, [](const auto& view, std::size_t h) {
+    return view->hash < h;
+  });
+  while (it != views.end() && (*it)->hash == hash && (*it)->name != group) {
+    ++it;
+  }
+  return it != views.end() && (*it)->hash == hash ? it->get() : nullptr;
+}
+
+void Consumers::publish(Shard& shard, std::string_view name, const Group* group) {
+  auto next = std::make_unique<Views>(shard.views.read([](const Views& v) { return v; }));
+  std::erase_if(*next, [name](const auto& view) { return view->name == name; });
+  if (group != nullptr) {
+    auto view = std::make_shared<GroupView>();
+    view->name = name;
+    view->hash = TextHash{}(name);
+    view->model = group->model;
+    view->subscriptions = group->subscriptions;
+    const auto at =
+        std::upper_bound(next->begin(), next->end(), view->hash, [](std::size_t h, const auto& v) {
+          return h < v->hash;
+        });
+    next->insert(at, std::move(view));
+  }
+  shard.views.replace(std::move(next));
+}
+
 Consumers::Membership& Consumers::membership(const net::ConnectionPtr& connection) const {
   return memberships_[connection->id() % memberships_.size()];
 }
@@ -113,9 +143,9 @@ void Consumers::add_members(const Group& group, Targets& targets) {
   }
 }
 
-bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& data) {
-  bool changed = false;
-  bool renewed = false;
+Consumers::SubscriptionChange Consumers::update_subscriptions(Group& group,
+                                                              const proto::ConsumerData& data) {
+  SubscriptionChange change;
   for (const proto::SubscriptionData& wanted : data.subscriptions) {
     const auto it = group.subscriptions.find(wanted.topic);
     const bool known = it != group.subscriptions.end();
@@ -124,7 +154,7 @@ bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& da
     }
     auto subscription = std::make_shared<Subscription>();
     subscription->data = wanted;
-    renewed = true;
+    change.any = true;
     auto filter = filters_.subscribe(data.group, wanted);
     if (filter.has_value()) {
       subscription->filter = std::move(filter).value();
@@ -137,7 +167,7 @@ bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& da
                std::string_view(filter.error().detail).substr(0, filter.error().detail.find('\n')));
     }
     group.subscriptions.insert_or_assign(wanted.topic, std::move(subscription));
-    changed = changed || !known;
+    change.topics = change.topics || !known;
   }
   // Trap: topics missing in this heartbeat are removed; one group has one table (broker §10.2).
   std::vector<std::string_view> topics;
@@ -149,10 +179,14 @@ bool Consumers::update_subscriptions(Group& group, const proto::ConsumerData& da
   const auto removed = std::erase_if(group.subscriptions, [&](const auto& entry) {
     return !std::binary_search(topics.begin(), topics.end(), std::string_view(entry.first));
   });
-  if (renewed || removed > 0) {
+  if (removed > 0) {
+    change.topics = true;
+    change.any = true;
+  }
+  if (change.any) {
     filters_.subscribed(data);
   }
-  return changed || removed > 0;
+  return change;
 }
 
 void Consumers::heartbeat(const Registration& who, const proto::ConsumerData& data) {
@@ -162,18 +196,23 @@ void Consumers::heartbeat(const Registration& who, const proto::ConsumerData& da
   Shard& s = shard(data.group);
   {
     const std::scoped_lock lock(s.mutex);
-    Group& group = s.groups.try_emplace(data.group).first->second;
+    const auto [it, new_group] = s.groups.try_emplace(data.group);
+    Group& group = it->second;
+    const bool new_model = group.model != data.message_model;
     group.type = data.consume_type;
     group.model = data.message_model;
     group.from = data.consume_from_where;
     new_channel = update_channel(group, who);
-    const bool new_topics = update_subscriptions(group, data);
+    const SubscriptionChange change = update_subscriptions(group, data);
+    if (new_group || new_model || change.any) {
+      publish(s, data.group, &group);
+    }
     const WantedPtr before = group.channels[who.connection->id()].wanted;
     update_wanted(group, who.connection->id(), data);
     if (before != group.channels[who.connection->id()].wanted) {
       alarm = check_mismatch(data.group, group);
     }
-    if ((new_channel || new_topics) && who.notify) {
+    if ((new_channel || change.topics) && who.notify) {
       add_members(group, targets);
     }
   }
@@ -214,6 +253,7 @@ void Consumers::leave(const net::ConnectionPtr& connection, std::string_view nam
     alarm = check_mismatch(name, it->second);
     if (it->second.channels.empty()) {
       s.groups.erase(it);
+      publish(s, name, nullptr);
       filters_.group_gone(name);
     } else if (notify) {
       add_members(it->second, targets);
@@ -263,18 +303,17 @@ std::vector<net::ConnectionPtr> Consumers::expire(std::int64_t before_ms, bool n
 }
 
 Consumers::PullView Consumers::pull_view(std::string_view name, std::string_view topic) const {
-  const Shard& s = shard(name);
-  const std::scoped_lock lock(s.mutex);
-  const auto it = s.groups.find(name);
-  if (it == s.groups.end()) {
-    return {};
-  }
-  PullView view{true, it->second.model, nullptr};
-  const auto sub = it->second.subscriptions.find(topic);
-  if (sub != it->second.subscriptions.end()) {
-    view.subscription = sub->second;
-  }
-  return view;
+  const std::size_t hash = TextHash{}(name);
+  return shards_[hash % shards_.size()].views.read([&](const Views& views) {
+    PullView out;
+    if (const GroupView* group = find_view(views, name, hash); group != nullptr) {
+      out.online = true;
+      out.model = group->model;
+      const auto it = group->subscriptions.find(topic);
+      out.subscription = it != group->subscriptions.end() ? it->second : nullptr;
+    }
+    return out;
+  });
 }
 
 std::vector<std::string> Consumers::client_ids(std::string_view name) const {
@@ -291,9 +330,9 @@ std::vector<std::string> Consumers::client_ids(std::string_view name) const {
 }
 
 bool Consumers::is_online(std::string_view name) const {
-  const Shard& s = shard(name);
-  const std::scoped_lock lock(s.mutex);
-  return s.groups.find(name) != s.groups.end();
+  const std::size_t hash = TextHash{}(name);
+  return shards_[hash % shards_.size()].views.read(
+      [&](const Views& views) { return find_view(views, name, hash) != nullptr; });
 }
 
 bool Consumers::subscribes(std::string_view name, std::string_view topic) const {

@@ -6,6 +6,7 @@
 #include "meta/consumer_filters.h"
 #include "pull/filter.h"
 #include "util/hashing.h"
+#include "util/snapshot.h"
 
 #include "tenon/net/connection.h"
 #include "tenon/proto/bodies.h"
@@ -43,8 +44,9 @@ struct Subscription {
 };
 using SubscriptionPtr = std::shared_ptr<const Subscription>;
 
-/// Thread: any. Groups are spread over shards with a lock each that is held for a look-up: neither
-/// pulls of different groups nor pulls and heartbeats wait for each other (tests/bench/clients_bench).
+/// Thread: any. What every pull looks up (pull_view, is_online, subscribes) is read without a lock,
+/// whatever heartbeats do meanwhile, also one whose expression is being compiled. The rest locks the
+/// shard of its group (tests/bench/clients_bench).
 class Consumers {
  public:
   explicit Consumers(ConsumerFilters& filters)
@@ -108,9 +110,18 @@ class Consumers {
     TextMap<SubscriptionPtr> subscriptions{};
     bool mismatch = false;
   };
+  /// What look-ups see of a group.
+  struct GroupView {
+    std::string name{};
+    std::size_t hash = 0;
+    proto::MessageModel model = proto::MessageModel::kClustering;
+    TextMap<SubscriptionPtr> subscriptions{};
+  };
+  using Views = std::vector<std::shared_ptr<const GroupView>>;  ///< by hash
   struct Shard {
     mutable std::mutex mutex{};
     TextMap<Group> groups{};
+    Snapshot<Views> views{};  ///< replaced with the lock
   };
   /// Which groups a connection may be in, so that its end is no walk over all groups.
   struct Membership {
@@ -120,11 +131,19 @@ class Consumers {
   using Targets = std::vector<net::ConnectionPtr>;
 
   Shard& shard(std::string_view group) const;
+  /// The group as look-ups see it, null if it has no members; within a read of the snapshot.
+  static const GroupView* find_view(const Views& views, std::string_view group, std::size_t hash);
+  /// Shows look-ups what the group is now; null: that it is gone. With the shard's lock.
+  static void publish(Shard& shard, std::string_view name, const Group* group);
   Membership& membership(const net::ConnectionPtr& connection) const;
   void remember(const net::ConnectionPtr& connection, const std::string& group);
   /// @return whether the connection is a new member
   static bool update_channel(Group& group, const Registration& who);
-  bool update_subscriptions(Group& group, const proto::ConsumerData& data);
+  struct SubscriptionChange {
+    bool topics = false;  ///< the set of topics
+    bool any = false;
+  };
+  SubscriptionChange update_subscriptions(Group& group, const proto::ConsumerData& data);
   static void update_wanted(Group& group,
                             std::uint64_t connection,
                             const proto::ConsumerData& data);
