@@ -132,7 +132,7 @@ void PullProcessor::check_subscription(const PullHeader& header, Checked& out) c
       return;
     }
     // Trap: Java filters nothing if an SQL text does not compile here; 23 is right (broker §8.1).
-    auto filter = s_.filters.compile(header.expression_type, header.subscription);
+    auto filter = s_.filters.compiled(header.expression_type, header.subscription);
     if (filter.has_error()) {
       fail(Code::kSubscriptionParseFailed, std::string(remark::kParseSubscriptionFailed));
       return;

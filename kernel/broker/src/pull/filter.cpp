@@ -142,4 +142,29 @@ Result<FilterPtr> Filters::compile(std::string_view type, std::string_view text)
   return Error{Errc::kUnsupported, "no filter for expressions of type " + std::string(type)};
 }
 
+Result<FilterPtr> Filters::compiled(std::string_view type, std::string_view text) const {
+  if (type.empty() || type == kTagType) {
+    return compile(type, text);
+  }
+  {
+    const std::scoped_lock lock(mutex_);
+    const auto it = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& k) {
+      return k.type == type && k.text == text;
+    });
+    if (it != kept_.end()) {
+      std::rotate(kept_.begin(), it, it + 1);
+      return kept_.front().filter;
+    }
+  }
+  auto filter = compile(type, text);
+  if (filter.has_value()) {
+    const std::scoped_lock lock(mutex_);
+    if (kept_.size() >= kKept) {
+      kept_.pop_back();
+    }
+    kept_.insert(kept_.begin(), Kept{std::string(type), std::string(text), filter.value()});
+  }
+  return filter;
+}
+
 }  // namespace tenon::broker

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,9 +49,22 @@ class Filters {
   /// @param type  empty = TAG. @return kUnsupported for an unknown type, kInvalid with the parser's
   /// message
   Result<FilterPtr> compile(std::string_view type, std::string_view text) const;
+  /// The same for an expression that comes with every pull: the last kKept expressions of plug-ins
+  /// are kept, so that each is compiled once.
+  Result<FilterPtr> compiled(std::string_view type, std::string_view text) const;
+
+  static constexpr std::size_t kKept = 64;
 
  private:
+  struct Kept {
+    std::string type{};
+    std::string text{};
+    FilterPtr filter{};
+  };
+
   TextMap<host::Interface<tenon_filter>> types_{};
+  mutable std::mutex mutex_{};
+  mutable std::vector<Kept> kept_{};  ///< the last used one first
 };
 
 }  // namespace tenon::broker

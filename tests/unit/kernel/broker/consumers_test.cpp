@@ -318,6 +318,35 @@ TEST_SUITE("broker/consumers") {
     CHECK(t.odd.compiled == before + 1);
   }
 
+  TEST_CASE("expressions that come with the pull are kept: each is compiled once, 64 of them") {
+    consumers::OddFilter odd;
+    {
+      Filters filters;
+      filters.add(odd.plugin());
+      for (int round = 0; round < 3; ++round) {
+        for (int i = 0; i < 3; ++i) {
+          const auto filter = filters.compiled("ODD", "n % " + std::to_string(i));
+          REQUIRE(filter.has_value());
+          CHECK(filter.value() != nullptr);
+        }
+      }
+      CHECK(odd.compiled == 3);
+      CHECK(filters.compiled("ODD", "").has_error());
+      CHECK(filters.compiled("ODD", "").has_error());  // a wrong one is not kept
+      CHECK(odd.compiled == 5);
+      for (int i = 0; i < 100; ++i) {
+        REQUIRE(filters.compiled("ODD", "m % " + std::to_string(i)).has_value());
+      }
+      CHECK(odd.compiled == 105);
+      CHECK(odd.released == 103 - static_cast<int>(Filters::kKept));
+      REQUIRE(filters.compiled("ODD", "m % 36").has_value());  // the oldest that is there
+      CHECK(odd.compiled == 105);
+      REQUIRE(filters.compiled("ODD", "n % 0").has_value());
+      CHECK(odd.compiled == 106);
+    }
+    CHECK(odd.released == 104);
+  }
+
   TEST_CASE("members that subscribe differently are one line in the log, and one when they agree") {
     const consumers::Lines lines;
     consumers::Table t;
