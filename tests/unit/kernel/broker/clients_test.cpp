@@ -297,6 +297,65 @@ TEST_SUITE("broker/clients") {
           "0");
   }
 
+  TEST_CASE("heartbeats as old clients of all languages write them make members that are served") {
+    TestBroker b;
+    Client c(b.port());
+    REQUIRE(c.call(send_command({.properties = "TAGS\x01"
+                                               "TagA"}))
+                .code == 0);
+    proto::Command beat;
+    beat.code = C::kHeartBeat;
+    std::string group;
+    SUBCASE("Java 3.0: without kind of expression, unit mode and producers") {
+      group = "Old3";
+      beat.version = 3;
+      beat.body =
+          R"({"clientID":"10.0.0.1@DEFAULT","consumerDataSet":[{"consumeFromWhere":)"
+          R"("CONSUME_FROM_LAST_OFFSET_AND_FROM_MIN_WHEN_BOOT_FIRST","consumeType":"CONSUME_PASSIVELY",)"
+          R"("groupName":"Old3","messageModel":"CLUSTERING","subscriptionDataSet":[{"codeSet":[2598919],)"
+          R"("subString":"TagA","subVersion":5,"tagsSet":["TagA"],"topic":"T"}]}]})";
+    }
+    SUBCASE("Java 4.2: with what came until then, the last subscription counts") {
+      group = "Old4";
+      beat.version = 253;
+      beat.body =
+          R"({"clientID":"10.0.0.1@2@1","consumerDataSet":[{"consumeFromWhere":"CONSUME_FROM_FIRST_OFFSET",)"
+          R"("consumeType":"CONSUME_PASSIVELY","groupName":"Old4","messageModel":"CLUSTERING",)"
+          R"("subscriptionDataSet":[{"classFilterMode":false,"codeSet":[2598919],"expressionType":"TAG",)"
+          R"("subString":"TagA","subVersion":5,"tagsSet":["TagA"],"topic":"T"}],"unitMode":false}],)"
+          R"("producerDataSet":[{"groupName":"CLIENT_INNER_PRODUCER"}]})";
+    }
+    SUBCASE("C++ 1.x: ordinals, numbers as text") {
+      group = "OldCpp";
+      beat.version = 333;
+      beat.language = proto::Language::kCpp;
+      beat.body =
+          R"({"clientID":"10.0.0.1@7","consumerDataSet":[{"consumeFromWhere":0,"consumeType":1,)"
+          R"("groupName":"OldCpp","messageModel":1,"subscriptionDataSet":[{"codeSet":["2598919"],)"
+          R"("subString":"TagA","subVersion":"5","tagsSet":["TagA"],"topic":"T"}]}]})";
+    }
+    SUBCASE("Node: a version of long ago, in Java's name") {
+      group = "OldNode";
+      beat.version = 121;
+      beat.body =
+          R"({"clientID":"10.0.0.1@9","consumerDataSet":[{"groupName":"OldNode","consumeType":)"
+          R"("CONSUME_PASSIVELY","messageModel":"CLUSTERING","consumeFromWhere":"CONSUME_FROM_LAST_OFFSET",)"
+          R"("subscriptionDataSet":[{"topic":"T","subString":"TagA","classFilterMode":false,)"
+          R"("tagsSet":["TagA"],"codeSet":[2598919],"subVersion":5}],"unitMode":false}],)"
+          R"("producerDataSet":[]})";
+    }
+    CAPTURE(group);
+    REQUIRE(c.call(beat).code == 0);
+    check_notice(c, group);
+    CHECK(proto::decode_consumer_ids(c.call(members(group)).body).value().size() == 1);
+    // By its heartbeat alone, in its own version of the pull.
+    const auto pulled = c.call(pull_command({.group = group, .sys_flag = 0, .sub_version = 5}));
+    CHECK(pulled.code == 0);
+    CHECK(messages_of(pulled).size() == 1);
+    CHECK(c.call(beat).code == 0);
+    CHECK_FALSE(c.notice(0ms).has_value());
+  }
+
   TEST_CASE("a short heartbeat of a 5.x client keeps the subscriptions") {
     TestBroker b;
     Client c(b.port());
@@ -324,11 +383,21 @@ TEST_SUITE("broker/clients") {
     TestBroker b(config, &clock);
     Client silent(b.port());
     Client alive(b.port());
+    Client producer(b.port());
+    proto::HeartbeatData producing;
+    producing.client_id = "P";
+    producing.producer_groups = {"PG"};
     REQUIRE(silent.call(heartbeat_command(consumer_beat("A", "CG", "T"))).code == 0);
+    REQUIRE(producer.call(heartbeat_command(producing)).code == 0);
     clock.advance_ms(1'000);
     REQUIRE(alive.call(heartbeat_command(consumer_beat("B", "CG", "T"))).code == 0);
     check_notice(alive, "CG");
     clock.advance_ms(201);
+    CHECK(producer.closed_by_server(10s));
+    proto::Command producers;
+    producers.code = C::kGetProducerConnectionList;
+    producers.set("producerGroup", "PG");
+    CHECK(alive.call(producers).code == 1);
     CHECK(silent.closed_by_server(10s));
     check_notice(alive, "CG");
     CHECK(proto::decode_consumer_ids(alive.call(members("CG")).body).value() ==

@@ -179,6 +179,7 @@ TEST_SUITE("broker/delay") {
   }
 
   TEST_CASE("a message sent back comes again through the retry topic, then as a dead letter") {
+    // broker §23.23, §23.24
     ManualClock clock;
     BrokerConfig config = test_config("");
     TestBroker b(config, &clock);
@@ -208,6 +209,7 @@ TEST_SUITE("broker/delay") {
   }
 
   TEST_CASE("send-back of nothing, and of a group without retries") {
+    // broker §23.25
     TestBroker b;
     Client c(b.port());
     REQUIRE(c.call(send_command({})).code == 0);

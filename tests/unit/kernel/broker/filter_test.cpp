@@ -156,7 +156,6 @@ TEST_SUITE("broker/filter") {
     CHECK(wrong.remark == "parse the consumer's subscription failed");
   }
 
-  // broker §23.38
   TEST_CASE("a pull is answered 27 while the expression of its group does not compile") {
     const auto folder = std::make_shared<TempFolder>();
     TestBroker b(folder, sql_config(folder), {});
@@ -174,7 +173,7 @@ TEST_SUITE("broker/filter") {
     CHECK(c.call(pull_command({.sys_flag = 0, .sub_version = 3})).code == 27);
   }
 
-  // broker §23.39
+  // broker §23.38
   TEST_CASE(
       "while such filters are off a pull is answered 1, and a wrong expression 27 before that") {
     const auto folder = std::make_shared<TempFolder>();
@@ -267,7 +266,7 @@ TEST_SUITE("broker/filter") {
     }
   }
 
-  // broker §23.40
+  // broker §23.39
   TEST_CASE("size and positions of the bit map are RocketMQ's") {
     struct Size {
       std::uint32_t error, expected, k, m;
@@ -352,6 +351,7 @@ TEST_SUITE("broker/filter") {
     CHECK(t.table->find("CG_SQL", "T") == nullptr);
   }
 
+  // broker §23.40
   TEST_CASE("a file for bit maps of another size is forgotten as a whole") {
     Table t;
     REQUIRE(t.subscribe("G", "num > 5", 1).has_value());

@@ -240,6 +240,43 @@ TEST_SUITE("broker/pull") {
     CHECK(messages_of(c.call(pull_command({.queue_id = 3}))).size() == 1);  // one always fits
   }
 
+  TEST_CASE(
+      "far behind, a pull is sent to the broker that its group names, if slaves may be read") {
+    // broker §23.35, what a master says (§8.3); this broker is always one.
+    BrokerConfig config = test_config("");
+    config.memory_bytes = 100 * 1000;  // more than 40 % of that behind the end is far
+    SUBCASE("slaves may not be read: always the master") {
+      config.slave_read = false;
+    }
+    SUBCASE("they may") {
+      config.slave_read = true;
+    }
+    const bool allowed = config.slave_read;
+    TestBroker b(config);
+    Client c(b.port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    REQUIRE(c.call(send_command({.queue_id = 2, .body = std::string(100'000, 'x')})).code == 0);
+    REQUIRE(c.call(send_command({.queue_id = 1})).code == 0);
+    const auto suggested = [&](std::int32_t queue, std::int64_t offset = 0) {
+      const auto r = c.call(pull_command({.queue_id = queue, .offset = offset}));
+      CHECK(r.code == (offset == 0 ? 0 : 19));
+      return long_field(r, "suggestWhichBrokerId");
+    };
+    CHECK(suggested(0) == (allowed ? 1 : 0));  // the default of every group
+    CHECK(suggested(1) == 0);
+    proto::SubscriptionGroupConfig group;
+    group.name = "CG";
+    group.broker_id = 2;
+    group.which_broker_when_consume_slowly = 3;
+    proto::Command update;
+    update.code = proto::RequestCode::kUpdateAndCreateSubscriptiongroup;
+    update.body = proto::encode(group);
+    REQUIRE(c.call(update).code == 0);
+    CHECK(suggested(0) == (allowed ? 3 : 0));
+    CHECK(suggested(1) == (allowed ? 2 : 0));
+    CHECK(suggested(1, 1) == (allowed ? 2 : 0));  // also with nothing found
+  }
+
   TEST_CASE("a parked pull is answered by an arrival of its queue only") {
     // broker §23.29
     TestBroker b;

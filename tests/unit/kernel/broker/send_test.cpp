@@ -249,12 +249,68 @@ TEST_SUITE("broker/send") {
       }
       CHECK(c.call(batch).code == 13);
     }
+    SUBCASE("transactional: refused") {
+      for (auto& [key, value] : batch.fields) {
+        value = key == "f" ? "4" : value;
+      }
+      CHECK(c.call(batch).code == 13);
+    }
+    SUBCASE("more than a message may have: refused, whatever each has") {
+      batch.body.clear();
+      proto::append_batch_entry(batch.body, 0, std::string(3 << 20, 'x'), "");
+      proto::append_batch_entry(batch.body, 0, std::string(3 << 20, 'x'), "");
+      CHECK(c.call(batch).code == 13);
+    }
     SUBCASE("cut off: refused") {
       batch.body.pop_back();
       CHECK(c.call(batch).code == 1);  // Java's decoder throws
       batch.body.clear();
       CHECK(c.call(batch).code == 13);
     }
+  }
+
+  TEST_CASE(
+      "the elements of a batch whose flag says compressed are stored as they came, each with it") {
+    TestBroker b;
+    Client c(b.port());
+    std::string body;
+    for (const char* element : {"\x78\x9c one", "\x78\x9c two", "\x78\x9c three"}) {
+      proto::append_batch_entry(body, 0, element, "");
+    }
+    auto batch = send_command({.body = body, .sys_flag = 0x1 | 0x300});
+    batch.code = proto::RequestCode::kSendBatchMessage;
+    for (auto& [key, value] : batch.fields) {
+      value = key == "m" ? "true" : value;
+    }
+    REQUIRE(c.call(batch).code == 0);
+    const auto pulled = c.call(pull_command({}));
+    const auto messages = messages_of(pulled);
+    REQUIRE(messages.size() == 3);
+    for (const auto& m : messages) {
+      CHECK(m.sys_flag == (0x1 | 0x300));
+    }
+    CHECK(as_text(messages[2].body) == "\x78\x9c three");
+  }
+
+  TEST_CASE("an inner batch of a 5.x client is one message, with its flags and numbers") {
+    TestBroker b;
+    Client c(b.port());
+    std::string inner;
+    proto::append_batch_entry(inner, 0, "one", "");
+    proto::append_batch_entry(inner, 0, "two", "");
+    // 0x40 to be unwrapped, 0x80 inner batch: bits of the client (spec remoting §9.3).
+    const auto sent = c.call(send_command({.body = inner,
+                                           .properties = "INNER_NUM\x01"
+                                                         "2",
+                                           .sys_flag = 0x40 | 0x80}));
+    REQUIRE(sent.code == 0);
+    CHECK(text_field(sent, "msgId").size() == 32);
+    const auto pulled = c.call(pull_command({}));
+    const auto messages = messages_of(pulled);
+    REQUIRE(messages.size() == 1);
+    CHECK(messages[0].sys_flag == (0x40 | 0x80));
+    CHECK(as_text(messages[0].body) == inner);
+    CHECK(proto::find_property(messages[0].properties, "INNER_NUM") == "2");
   }
 
   TEST_CASE("compressed bodies are stored as they came, with all compression flags") {
