@@ -29,6 +29,7 @@ from lib import cluster
 
 DATA = os.path.join(cluster.ROOT, "tests", "data", "wire")
 PULLS = (11, 361)
+NOT_LATEST = 25  # the answer to a pull with a newer subscription than the broker knows
 LONGEST_PAUSE = 0.05  # s; recorded pauses are shortened to this: what must have happened before is waited for anyway
 SHOWN = 400
 
@@ -144,6 +145,7 @@ class Session:
         os.makedirs(self.folder)
         self.hidden = {n: "X" + n[1:] for n in description.get("hidden", [])}  # names of properties that our broker must not know
         self.topics, self.settings = description.get("topics", {}), description.get("settings", {})
+        self.refused = re.compile(description["refused"]) if "refused" in description else None  # remarks of refusals that ours does not know
         self.lines = [l for f in description["files"] for l in load(os.path.join(DATA, "exchanges"), f)]
         self.namesrv_only = description.get("namesrv_only", False)
         self.longest_pause = description.get("longest_pause_s", LONGEST_PAUSE)
@@ -151,6 +153,7 @@ class Session:
         self.differences, self.compared, self.connections, self.servers = [], 0, {}, []
         self.starts, self.timeline = {}, []
         self.live, self.filled, self.progress = description.get("live", []), description.get("filled", {}), description.get("progress", {})
+        self.answered = self._answered()
         self.told = {}  # group → topic → subscription, as clients told them
         self.subscribed = {}  # (group, topic) → version that the broker knows
 
@@ -234,10 +237,15 @@ class Session:
                         assert c.call(15, {"consumerGroup": group, "topic": topic, "queueId": q, "commitOffset": offset}).code == 0
 
     def _heartbeat(self, connection, client, group, producers=(), now=None):
-        """A heartbeat that the recording leaves out: the subscriptions that are known and those that the group pulls from now on."""
-        topics = dict(self.told.get(group, {}))
-        for l in reversed(self.lines[0 if now is None else self.lines.index(now):]):
-            if l.code in PULLS and l.to_server and not l.response and l.ext.get("consumerGroup") == group:
+        """A heartbeat that the recording leaves out: the subscriptions that are known and those that the group pulls from now on,
+        unless the next pull was answered that the broker does not know its subscription."""
+        topics, seen = dict(self.told.get(group, {})), set()
+        for i in range(0 if now is None else self.lines.index(now), len(self.lines)):
+            l = self.lines[i]
+            if l.code in PULLS and l.to_server and not l.response and l.ext.get("consumerGroup") == group and l.ext["topic"] not in seen:
+                seen.add(l.ext["topic"])
+                if i in self.answered and self.answered[i].code == NOT_LATEST:
+                    continue
                 topics[l.ext["topic"]] = {"topic": l.ext["topic"], "subString": l.ext.get("subscription") or "*", "subVersion": int(l.ext.get("subVersion", 0)), "tagsSet": [], "codeSet": [],
                                           "classFilterMode": False, "expressionType": l.ext.get("expressionType", "TAG")}
         self.told[group] = topics
@@ -360,7 +368,7 @@ class Session:
     def _replay(self):
         last = {l.connection: i for i, l in enumerate(self.lines)}
         asked = {}  # (connection, opaque) → recorded request
-        answered = self._answered()
+        answered = self.answered
         before = None
         for i, line in enumerate(self.lines):
             if before is not None and line.file == before.file:
@@ -369,7 +377,10 @@ class Session:
             if line.file in self.starts:
                 self.timeline.append((self.starts[line.file] + int(line.t * 1000), int(time.time() * 1000)))
             c = self._connect(line.connection)
-            if line.to_server:
+            if self._refusal(answered.get(i)):
+                # Ours would do it, and then all that follows would differ.
+                self.differences.append(Difference(line, line.code, "refusal", answered[i].remark, "not asked"))
+            elif line.to_server:
                 if not line.response:
                     if self._lacks_heartbeat(line, answered.get(i)):
                         self._heartbeat(line.connection, self._client_id(line), line.ext["consumerGroup"], now=line)
@@ -385,6 +396,9 @@ class Session:
                 self._check_request(c, line)
             if last[line.connection] == i and not any(w["port"] in line.connection for w in self.live):
                 self._finish(c, line, asked)
+
+    def _refusal(self, answer):
+        return self.refused is not None and answer is not None and self.refused.search(answer.remark or "") is not None
 
     def _answered(self):
         """Index of a request to a server → its recorded answer."""
