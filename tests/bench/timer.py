@@ -24,13 +24,14 @@ def now_ms():
     return int(time.time() * 1000)
 
 
-def blast(client, properties_of, count, window=2000):
+def blast(client, properties_of, count, window=2000, topic=TOPIC, **header_fields):
     """Sends with a window of frames in flight; fails on the first refusal."""
     done = sent = 0
     while done < count:
         chunk = []
         while sent < count and sent - done < window:
-            header = remoting.Client.send_header(TOPIC, sent % QUEUES, properties_of(sent))
+            header = remoting.Client.send_header(topic, sent % QUEUES, properties_of(sent), **header_fields)
+            header["g"] = now_ms()
             chunk.append(remoting.frame(remoting.SEND, header, b"0123456789abcdef", sent & 0x7FFFFFFF))
             sent += 1
         client.socket.sendall(b"".join(chunk))
