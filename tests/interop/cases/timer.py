@@ -11,7 +11,7 @@ from lib.runner import case
 
 from .clients import create_topic, unique
 
-QUEUES = 4
+QUEUES, RECALL_MESSAGE = 4, 370
 SECOND = 1000
 
 
@@ -141,14 +141,20 @@ def timer_folder(ctx):
     topic, wanted = unique("TimerFolder_"), {}
     create_topic(java, topic, QUEUES)
 
+    def send_one(c, ident, queue, due):
+        a = c.send(topic, b"x", queue, {"UNIQ_KEY": ident, "TIMER_DELIVER_MS": due})
+        assert a.code == 0, (a.code, a.remark)
+        return a
+
     def send(address, count, delay_ms):
         with remoting.Client(address) as c:
             for _ in range(count):
                 ident = f"{topic}-{len(wanted)}"
-                due = now_ms() + delay_ms
-                a = c.send(topic, b"x", len(wanted) % QUEUES, {"UNIQ_KEY": ident, "TIMER_DELIVER_MS": due})
-                assert a.code == 0, (a.code, a.remark)
-                wanted[ident] = due
+                wanted[ident] = now_ms() + delay_ms
+                send_one(c, ident, (len(wanted) - 1) % QUEUES, wanted[ident])
+    # The oldest stays, so that all that is delivered later lies behind it in the queue.
+    with remoting.Client(java.broker) as c:
+        send_one(c, "far", 0, now_ms() + 86_400_000)
     send(java.broker, 10, 1000)   # delivered by Java
     send(java.broker, 10, 30000)  # left to Tenon
 
@@ -160,7 +166,7 @@ def timer_folder(ctx):
     clusters.wait_for("Java's own timers", arrived(java.broker, 10), 20, 0.2)
     time.sleep(2)
     java.stop()
-    tenon = clusters.Tenon(ctx.temp("tenon"), store=java.store)
+    tenon = clusters.Tenon(ctx.temp("tenon"), store=java.store, config="\n[timer]\nrecall_message = true\n")
     ctx.keep(tenon)
     tenon.start()
     send(tenon.broker, 10, 1000)
@@ -170,6 +176,10 @@ def timer_folder(ctx):
         bad = audit(c, topic, {i: d - 1000 for i, d in wanted.items()})
     assert not bad, bad[:5]
     send(tenon.broker, 10, 30000)  # left to Java
+    with remoting.Client(tenon.broker) as c:
+        a = send_one(c, "recalled", 0, now_ms() + 25000)
+        a = c.call(RECALL_MESSAGE, {"producerGroup": "TimerGroup", "topic": topic, "recallHandle": a.ext["recallHandle"]})
+        assert a.code == 0, (a.code, a.remark)
     tenon.stop()
     java.start()
     clusters.wait_for("Tenon's pending timers", arrived(java.broker, 40), 70, 0.5)

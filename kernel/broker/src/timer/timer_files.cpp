@@ -21,6 +21,7 @@ constexpr std::size_t kEntryBytes = 12;
 constexpr std::size_t kSumBytes = 8;
 constexpr std::size_t kCheckBytes = 4096;
 constexpr std::size_t kCheckRead = 0;
+constexpr std::size_t kCheckLog = 8;
 constexpr std::size_t kCheckQueue = 16;
 constexpr std::size_t kCheckMasterQueue = 24;
 constexpr std::size_t kCheckVersionTime = 40;
@@ -51,9 +52,12 @@ std::optional<TimerCheck> load_timer_check(const std::filesystem::path& file) {
                     load_be<std::int64_t>(bytes.data() + kCheckQueue)};
 }
 
-Result<> save_timer_check(const std::filesystem::path& file, const TimerCheck& check) {
+Result<> save_timer_check(const std::filesystem::path& file,
+                          const TimerCheck& check,
+                          std::uint64_t timer_log_bytes) {
   std::string bytes(kCheckBytes, '\0');
   store_be(bytes.data() + kCheckRead, check.read_ms);
+  store_be(bytes.data() + kCheckLog, timer_log_bytes);
   store_be(bytes.data() + kCheckQueue, check.queue_offset);
   store_be(bytes.data() + kCheckMasterQueue, check.queue_offset);
   store_be(bytes.data() + kCheckVersionTime, check.read_ms);

@@ -7,7 +7,8 @@
 //
 // timercheck: the file of that name of a RocketMQ 5.x broker, 4 KiB, seven 8-byte numbers (store
 // §19): read time, timerlog position, queue offset, the master's queue offset, version (3). Written
-// so that such a broker reads the timer queue from the oldest pending entry on.
+// so that such a broker reads the timer queue from the oldest pending entry on, or, where its wheel
+// was written too (timer_handover.h), from the end.
 #pragma once
 
 #include "tenon/base/result.h"
@@ -29,7 +30,10 @@ struct TimerCheck {
 /// nullopt: no such file, or too short.
 std::optional<TimerCheck> load_timer_check(const std::filesystem::path& file);
 /// Replaces the file; durable when it returns.
-Result<> save_timer_check(const std::filesystem::path& file, const TimerCheck& check);
+/// @param timer_log_bytes  length of the timerlog beside it
+Result<> save_timer_check(const std::filesystem::path& file,
+                          const TimerCheck& check,
+                          std::uint64_t timer_log_bytes = 0);
 
 struct TimerEntry {
   std::int64_t look_ms = 0;  ///< time in the wheel
@@ -41,6 +45,13 @@ struct TimerPending {
   std::uint64_t log_position = 0;  ///< records that end entries are included up to here
   TimerCheck check{};              ///< what timercheck was written with
   std::vector<TimerEntry> entries{};
+
+  /// What timercheck is written with once the wheel of a 5.x broker is there as well.
+  TimerCheck handed_over() const noexcept { return {check.read_ms, read_offset}; }
+  /// Whether nobody else has written timercheck since.
+  bool matches(const TimerCheck& now) const noexcept {
+    return now == check || now == handed_over();
+  }
 };
 /// @return kCorrupt if the bytes are no whole file
 Result<TimerPending> parse_timer_pending(std::span<const std::byte> bytes);

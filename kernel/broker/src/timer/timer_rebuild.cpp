@@ -157,7 +157,7 @@ TimerRebuild rebuild_timers(Log& log,
   const tenon_queue_bounds bounds = queue.bounds();
   const tenon_log_bounds log_bounds = log.log_bounds();
   TimerRebuild result;
-  if (snapshot && check && *check != snapshot->check) {
+  if (snapshot && check && !snapshot->matches(*check)) {
     log_info("broker", "another broker has run on this store, timer messages are searched anew");
     snapshot.reset();
   }

@@ -61,11 +61,14 @@ void TimerService::stop() {
     if (saver_.joinable()) {
       saver_.join();
     }
-    if (rebuilt_ && (changed_ || foreign_)) {
+    if (rebuilt_ && (changed_ || snapshot_taken_)) {
       snapshot();
-    }
-    if (saver_.joinable()) {
-      saver_.join();
+      if (saver_.joinable()) {
+        saver_.join();
+      }
+      if (saved_.load(std::memory_order_acquire)) {
+        hand_over();
+      }
     }
   }
 }
@@ -354,6 +357,7 @@ void TimerService::snapshot() {
   if (saver_.joinable()) {
     saver_.join();
   }
+  foreign_ = foreign_ && !saved_.exchange(false, std::memory_order_acq_rel);
   const tenon_log_bounds bounds = log_.log_bounds();
   snapshot_end_ = bounds.end;
   TimerPending head;
@@ -387,31 +391,32 @@ void TimerService::snapshot() {
     return;
   }
   changed_ = false;
+  snapshot_taken_ = true;
+  head_ = head;
   saving_.store(true, std::memory_order_release);
-  saver_ = start_thread(
-      "timer-save",
-      [this, writer = std::shared_ptr(std::move(writer)), check = head.check, end = bounds.end] {
-        commit_snapshot(*writer, check, end);
-        saving_.store(false, std::memory_order_release);
-      });
+  saver_ = start_thread("timer-save",
+                        [this, writer = std::shared_ptr(std::move(writer)), end = bounds.end] {
+                          commit_snapshot(*writer, end);
+                          saving_.store(false, std::memory_order_release);
+                        });
 }
 
-void TimerService::commit_snapshot(TimerPendingWriter& writer,
-                                   TimerCheck check,
-                                   std::uint64_t end) {
+/// While it runs, the thread of the service does not touch what it uses.
+void TimerService::commit_snapshot(TimerPendingWriter& writer, std::uint64_t end) {
   // After a power failure the log must not be shorter than what the file says of it.
   if (!wait_durable(end)) {
     return;
   }
   auto written = writer.commit();
   if (written.has_value()) {
-    written = save_timer_check(check_file_, check);
+    written = save_timer_check(check_file_, head_.check);
   }
   if (written.has_error()) {
     log_error("broker", "timer state not written reason=\"{}\"", written.error().detail);
     return;
   }
-  put_foreign_files_aside();
+  clear_wheel_files(foreign_);
+  saved_.store(true, std::memory_order_release);
 }
 
 bool TimerService::wait_durable(std::uint64_t end) {
@@ -429,21 +434,93 @@ bool TimerService::wait_durable(std::uint64_t end) {
   return true;
 }
 
-/// A 5.x broker would deliver from its old wheel once more what we have delivered since; without it
-/// it reads the timer queue from the offset in timercheck.
-void TimerService::put_foreign_files_aside() {
+/// A 5.x broker would deliver from an old wheel once more what we have delivered since; without it it
+/// reads the timer queue from the offset in timercheck.
+void TimerService::clear_wheel_files(bool foreign) {
   for (const char* name : {"timerwheel", "timerlog"}) {
     const auto path = config_.store_root / name;
+    const auto aside = std::filesystem::path(path.string() + ".taken");
     std::error_code ec;
-    if (std::filesystem::exists(path, ec)) {
-      const auto aside = std::filesystem::path(path.string() + ".taken");
+    if (!std::filesystem::exists(path, ec)) {
+      continue;
+    }
+    if (foreign) {
       std::filesystem::remove_all(aside, ec);
       std::filesystem::rename(path, aside, ec);
-      if (ec) {
-        log_error("broker", "{} not put aside reason=\"{}\"", path.string(), ec.message());
-      }
+    } else {
+      std::filesystem::remove_all(path, ec);
+    }
+    if (ec) {
+      log_error("broker", "{} not put aside reason=\"{}\"", path.string(), ec.message());
     }
   }
+}
+
+/// Trap: a 5.x broker delivers at once what it finds overdue in the queue, also what was delivered
+/// already, so it must not read the queue again where there is such an entry behind the oldest
+/// pending one. The files come first, then the timercheck that believes in them.
+void TimerService::hand_over() {
+  const std::uint64_t begun = clock_.mono_ns();
+  const std::size_t pending = wheel_.size();
+  if (pending == 0 ||
+      static_cast<std::uint64_t>(read_offset_ - head_.check.queue_offset) == pending) {
+    return;
+  }
+  std::vector<std::int64_t> offsets;
+  offsets.reserve(pending + recalls_.size());
+  wheel_.for_each([&](std::int64_t, std::int64_t offset) { offsets.push_back(offset); });
+  for (const auto& [key, recall] : recalls_) {
+    offsets.push_back(recall.offset);
+  }
+  std::sort(offsets.begin(), offsets.end());
+  const std::int64_t last_offset[] = {read_offset_ - 1};
+  const std::vector<TimerUnit> last = units_at(last_offset);
+  if (last.empty()) {
+    return;
+  }
+  const auto& root = config_.store_root;
+  auto written = write_timer_handover(
+      root,
+      timer_log_file_bytes(root / "timerlog.taken"),
+      {.read_ms = head_.check.read_ms, .pending = units_at(offsets), .last = last.front()});
+  Result<> checked = written.has_value()
+                         ? save_timer_check(check_file_, head_.handed_over(), written.value())
+                         : Result<>(written.error());
+  if (checked.has_error()) {
+    log_error("broker", "timer wheel not written reason=\"{}\"", checked.error().detail);
+    clear_wheel_files(false);
+    return;
+  }
+  log_info("broker",
+           "timer wheel written pending={} took_ms={}",
+           pending,
+           (clock_.mono_ns() - begun) / 1'000'000u);
+}
+
+std::vector<TimerUnit> TimerService::units_at(std::span<const std::int64_t> offsets) {
+  std::vector<TimerUnit> units;
+  units.reserve(offsets.size());
+  for (std::size_t at = 0; at < offsets.size(); at += TimerQueue::kBatch) {
+    const auto batch = offsets.subspan(at, std::min(TimerQueue::kBatch, offsets.size() - at));
+    queue_.look_up(batch, [&](std::span<const TimerQueue::Item> items) {
+      for (const TimerQueue::Item& item : items) {
+        const auto times = item.message != nullptr
+                               ? read_timer_record(item.message->properties, item.message->store_ms)
+                               : std::nullopt;
+        if (times) {
+          const auto topic =
+              proto::find_property(item.message->properties, proto::prop::kRealTopic);
+          units.push_back({.offset = item.offset,
+                           .due_ms = times->out_ms,
+                           .phys = item.phys,
+                           .bytes = item.message->total_bytes,
+                           .topic_hash = proto::java_hash(topic.value_or("")),
+                           .recall = !times->recalled.empty()});
+        }
+      }
+    });
+  }
+  return units;
 }
 
 proto::KvTable TimerService::status() const {

@@ -8,6 +8,8 @@
 // neither loses nor repeats. config/timerPending shortens the start: it holds what was pending at one
 // position of the log, and only the log behind it is read again (timer_rebuild.h).
 //
+// A stop also leaves the wheel of a 5.x broker (timer_handover.h), so that such a broker can go on.
+//
 // A recall is a record of the timer queue as well, due just before the message that it names; it is
 // kept until the message's time has passed. What is more than the roll window away is written to the
 // end of the queue again when the window is over, so that the retention of the log need not wait for
@@ -19,6 +21,7 @@
 #include "append/log.h"
 #include "meta/topics.h"
 #include "timer/timer_files.h"
+#include "timer/timer_handover.h"
 #include "timer/timer_queue.h"
 #include "timer/timer_rules.h"
 #include "timer/timer_wheel.h"
@@ -77,9 +80,11 @@ class TimerService final : public ArrivalListener {
   void forget_recalls(std::int64_t done_ms);
   bool snapshot_due();
   void snapshot();
-  void commit_snapshot(TimerPendingWriter& writer, TimerCheck check, std::uint64_t end);
+  void commit_snapshot(TimerPendingWriter& writer, std::uint64_t end);
   bool wait_durable(std::uint64_t end);
-  void put_foreign_files_aside();
+  void clear_wheel_files(bool foreign);
+  void hand_over();
+  std::vector<TimerUnit> units_at(std::span<const std::int64_t> offsets);
 
   const BrokerConfig& config_;
   const Clock& clock_;
@@ -103,9 +108,12 @@ class TimerService final : public ArrivalListener {
   bool foreign_ = false;
   bool changed_ = false;
   bool rebuilt_ = false;
+  bool snapshot_taken_ = false;     ///< since the start
   std::uint64_t snapshot_end_ = 0;  ///< end of the log at the last snapshot
+  TimerPending head_{};             ///< of the last snapshot, without its entries
   std::thread saver_{};             ///< waits for the disk and replaces the files
   std::atomic<bool> saving_{false};
+  std::atomic<bool> saved_{false};  ///< the last snapshot is on the disk
 
   std::mutex mutex_{};
   std::condition_variable wake_{};

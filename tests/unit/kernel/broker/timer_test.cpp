@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdlib>
 #include <map>
 #include <set>
@@ -21,6 +22,15 @@ namespace {
 
 constexpr std::int64_t kStart = 1'700'000'000'000;  ///< of a ManualClock
 constexpr std::int64_t kDay = 86'400'000;
+
+constexpr std::size_t kWheelSlots = 7 * 86'400 * 2;
+
+std::int64_t long_at(const std::string& bytes, std::size_t at) {
+  return load_be<std::int64_t>(bytes.data() + at);
+}
+std::int32_t int_at(const std::string& bytes, std::size_t at) {
+  return load_be<std::int32_t>(bytes.data() + at);
+}
 
 std::string property(std::string_view name, std::int64_t value) {
   return std::string(name) + '\x01' + std::to_string(value);
@@ -350,8 +360,43 @@ TEST_SUITE("broker/timer") {
       REQUIRE(first.code == 0);
       CHECK(proto::find_property(messages_of(first).at(0).properties, "KEYS") == "timer-far-1");
     }
-    CHECK_FALSE(std::filesystem::exists(folder->path() / "timerwheel"));
     CHECK(std::filesystem::exists(folder->path() / "timerwheel.taken"));
+    {
+      // For the way back: the three pending ones, each in its second, far-1 not any more, although an
+      // older one is pending; the queue was read up to its end.
+      const std::string wheel = read_text(folder->path() / "timerwheel");
+      REQUIRE(wheel.size() == kWheelSlots * 32);
+      std::map<std::int64_t, std::array<std::int64_t, 3>> slots;
+      for (std::size_t at = 0; at < wheel.size(); at += 32) {
+        if (const auto second = long_at(wheel, at); second != 0) {
+          REQUIRE(static_cast<std::size_t>(second) % kWheelSlots == at / 32);
+          slots[second] = {long_at(wheel, at + 8), long_at(wheel, at + 16), int_at(wheel, at + 24)};
+        }
+      }
+      CHECK(slots == decltype(slots){{1'796'062'625, {104, 104, 1}},
+                                     {1'796'109'022, {0, 0, 1}},
+                                     {1'796'109'024, {52, 52, 1}}});
+      const std::string log = read_text(folder->path() / "timerlog" / "00000000000000000000");
+      REQUIRE(log.size() == 5200);  // as that broker had them
+      const std::int64_t read_ms = clock.wall_ms() / 1000 * 1000;
+      for (const auto& [at, phys, due_ms] :
+           {std::array<std::int64_t, 3>{0, 1372, 1'796'109'022'000},
+            {52, 2067, 1'796'109'024'000},
+            {104, 2419, 1'796'062'625'000}}) {
+        const auto u = static_cast<std::size_t>(at);
+        CHECK(int_at(log, u) == 52);
+        CHECK(long_at(log, u + 4) == -1);
+        CHECK(int_at(log, u + 12) == 1);
+        CHECK(long_at(log, u + 16) + int_at(log, u + 24) == due_ms);
+        CHECK(long_at(log, u + 28) == phys);
+        CHECK(int_at(log, u + 40) == proto::java_hash("TopicTimer"));
+      }
+      CHECK(int_at(log, 156) == 0);
+      const std::string check = read_text(folder->path() / "config" / "timercheck");
+      CHECK(std::array{
+                long_at(check, 0), long_at(check, 8), long_at(check, 16), long_at(check, 24)} ==
+            std::array<std::int64_t, 4>{read_ms, 156, 8, 8});
+    }
     TestBroker b(folder, config, clock);
     Client c(b.port());
     CHECK(pull(c, 1, 4, 250).code == 19);
