@@ -195,6 +195,12 @@ expect 0 'queue Orders/0 would be made anew' "$bin/tenon" store repair "$work/da
 [ ! -e "$work/damaged/consumequeue/Orders/0" ] || fail "a dry run made a queue"
 rm -r "$work/damaged"
 cp -r "$work/store" "$work/damaged"
+mv "$work/damaged/commitlog" "$work/log"
+expect 1 'name the folder with --commitlog-folder' "$bin/tenon" store check "$work/damaged"
+expect 0 'all is well' "$bin/tenon" store check "$work/damaged" --commitlog-folder "$work/log"
+expect 0 'first Ü' "$bin/tenon" store dump messages "$work/damaged" --commitlog-folder "$work/log" --topic Orders --key o-17
+expect 1 'must be a full path' "$bin/tenon" store stat "$work/damaged" --commitlog-folder log
+mv "$work/log" "$work/damaged/commitlog"
 rm -r "$work/damaged/consumequeue/Orders/0"
 json store repair "$work/damaged" --apply
 [ "$(value topic)" = Orders ] || fail "store repair: $json"

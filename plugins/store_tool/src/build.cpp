@@ -107,10 +107,25 @@ Result<> sync_folder(const std::string& path) {
   return done != 0 && error == EIO ? Result<>(os_error("sync " + path, error)) : Result<>(ok());
 }
 
-LogWriter::LogWriter(std::string folder, std::uint64_t file_bytes, std::uint64_t end)
-    : folder_(std::move(folder)),
+LogWriter::LogWriter(const store_format::LogFolders& folders,
+                     std::uint64_t file_bytes,
+                     std::uint64_t end)
+    : folders_(folders.all()),
+      spread_(folders.growing),
       file_bytes_(file_bytes),
       end_(end) {}
+
+/// The file where it is, or where a new one belongs.
+std::string LogWriter::path_of(std::uint64_t base) const {
+  const std::string name = "/" + file_name_of(base);
+  std::error_code ec;
+  for (const std::string& folder : folders_) {
+    if (std::filesystem::exists(folder + name, ec)) {
+      return folder + name;
+    }
+  }
+  return spread_.folder_of(base / file_bytes_) + name;
+}
 
 Result<> LogWriter::open_at_end() {
   const std::uint64_t base = end_ - end_ % file_bytes_;
@@ -118,8 +133,9 @@ Result<> LogWriter::open_at_end() {
     return ok();
   }
   TENON_TRY(file_.sync());
-  TENON_TRY(make_folders(folder_));
-  TENON_TRY(file_, OpenFile::open(folder_ + "/" + file_name_of(base), file_bytes_));
+  const std::string path = path_of(base);
+  TENON_TRY(make_folders(store_format::folder_of_file(path)));
+  TENON_TRY(file_, OpenFile::open(path, file_bytes_));
   open_base_ = base;
   return ok();
 }
@@ -150,7 +166,13 @@ Result<std::uint64_t> LogWriter::append(std::span<std::uint8_t> record) {
 
 Result<> LogWriter::finish() {
   TENON_TRY(file_.sync());
-  return open_base_ == ~std::uint64_t{0} ? Result<>(ok()) : sync_folder(folder_);
+  for (const std::string& folder : folders_) {
+    std::error_code ec;
+    if (open_base_ != ~std::uint64_t{0} && std::filesystem::is_directory(folder, ec)) {
+      TENON_TRY(sync_folder(folder));
+    }
+  }
+  return ok();
 }
 
 Result<> QueueBuilder::put(std::int64_t offset, const store_format::Unit& unit) {

@@ -93,8 +93,10 @@ Result<Arriving> look_through(ExportReader reader, const ImportOptions& options)
 }
 
 /// A store without messages, ready to be appended to.
-Result<> make_store(const std::string& root) {
-  TENON_TRY(make_folders(root + "/commitlog"));
+Result<> make_store(const std::string& root, const store_format::LogFolders& log) {
+  for (const std::string& folder : log.all()) {
+    TENON_TRY(make_folders(folder));
+  }
   return make_folders(root + "/consumequeue");
 }
 
@@ -103,8 +105,15 @@ class Import {
  public:
   Import(const std::string& root, const ImportOptions& options)
       : root_(root),
-        options_(options) {}
+        options_(options),
+        log_folders_(log_folders_of(root, options)) {}
 
+  static store_format::LogFolders log_folders_of(const std::string& root,
+                                                 const ImportOptions& options) {
+    return options.log_folders.growing.empty()
+               ? store_format::LogFolders{{store_format::log_folder(root)}, {}}
+               : options.log_folders;
+  }
   Result<> check(const Folder& folder, const Arriving& arriving);
   Result<Exchanged> write(ExportReader reader);
 
@@ -115,6 +124,7 @@ class Import {
 
   const std::string& root_;
   const ImportOptions& options_;
+  const store_format::LogFolders log_folders_;
   std::map<QueueKey, std::int64_t> next_{};  ///< of queues that are continued
   std::uint64_t file_bytes_ = 0;
   std::uint64_t end_ = 0;
@@ -187,7 +197,7 @@ Result<Exchanged> Import::write(ExportReader reader) {
 }
 
 Result<> Import::copy(ExportReader& reader, Exchanged& done) {
-  LogWriter log(store_format::log_folder(root_), file_bytes_, end_);
+  LogWriter log(log_folders_, file_bytes_, end_);
   std::vector<std::uint8_t> record;
   while (true) {
     TENON_TRY(const auto next, reader.next());
@@ -210,14 +220,17 @@ Result<> Import::copy(ExportReader& reader, Exchanged& done) {
 
 /// After a failure, usually a full disk: the log ends where it did.
 void Import::take_back() const {
-  const auto files = Folder::open(root_, {.snapshot = true});
+  OpenOptions open;
+  open.snapshot = true;
+  open.log_folders = options_.log_folders;
+  const auto files = Folder::open(root_, open);
   if (!files) {
     return;
   }
   bool clean = true;
   const Sequence& log = files.value()->log();
   for (const SequenceFile& f : log.files()) {
-    const std::string path = log.folder() + "/" + store_format::file_name_of(f.base);
+    const std::string path = log.path_of(f);
     std::error_code ec;
     if (f.base >= end_ && f.base != log.first_base()) {
       fs::remove(path, ec);
@@ -351,10 +364,11 @@ Result<Exchanged> import_topics(const std::string& root,
   std::error_code ec;
   const bool fresh = !fs::exists(root, ec) || fs::is_empty(root, ec);
   if (fresh) {
-    TENON_TRY(make_store(root));
+    TENON_TRY(make_store(root, Import::log_folders_of(root, options)));
   }
   RepairOptions settle;
   settle.open.index_shape = options.index_shape;
+  settle.open.log_folders = options.log_folders;
   settle.open.log_file_bytes = options.log_file_bytes;
   settle.open.queue_file_bytes = options.queue_file_bytes;
   settle.inspect.delays = options.delays;

@@ -126,12 +126,13 @@ Result<std::unique_ptr<Folder>> Folder::open(const std::string& root, const Open
   }
   std::unique_ptr<Folder> folder(new Folder(root));
   folder->snapshot_ = options.snapshot;
+  TENON_TRY(folder->find_log(options.log_folders));
   TENON_TRY(folder->list_log(options));
   TENON_TRY(folder->list_queues(options));
   TENON_TRY(folder->list_index(options));
   folder->list_marks();
   if (folder->log_.empty() && folder->queues_.empty() && !folder->has_index_files_ &&
-      !fs::exists(root + "/commitlog", ec) && !fs::exists(root + "/checkpoint", ec)) {
+      !fs::exists(folder->log_.folders().front(), ec) && !fs::exists(root + "/checkpoint", ec)) {
     return Error{Errc::kNotFound,
                  fmt::format("{} holds no store: neither commitlog nor checkpoint", root)};
   }
@@ -150,12 +151,32 @@ void Folder::note(Severity severity,
   findings_.push_back(std::move(f));
 }
 
+bool Folder::is_of_log(const std::string& file) const {
+  return std::any_of(log_.folders().begin(), log_.folders().end(), [&](const std::string& folder) {
+    return file.starts_with(relative(folder) + "/");
+  });
+}
+
 std::string Folder::relative(const std::string& path) const {
   return path.starts_with(root_ + "/") ? path.substr(root_.size() + 1) : path;
 }
 
 Result<> Folder::list_sequence(Sequence& sequence) {
-  TENON_TRY(const auto entries, list(sequence.folder()));
+  for (std::uint32_t at = 0; at < sequence.folders().size(); ++at) {
+    TENON_TRY(list_folder(sequence, at));
+  }
+  const Sequence::Doubles doubles = sequence.settle();
+  for (const std::string& path : doubles.blank) {
+    note(Severity::kWarning, "double-file", path, "has no data: another file has the same name");
+  }
+  for (const std::string& path : doubles.other) {
+    note(Severity::kError, "double-file", path, "another file has the same name");
+  }
+  return ok();
+}
+
+Result<> Folder::list_folder(Sequence& sequence, std::uint32_t folder) {
+  TENON_TRY(const auto entries, list(sequence.folders()[folder]));
   for (const fs::directory_entry& e : entries) {
     std::error_code ec;
     if (e.is_directory(ec)) {
@@ -176,7 +197,7 @@ Result<> Folder::list_sequence(Sequence& sequence) {
     if (ec) {
       return os_error("stat " + e.path().string(), ec.value());
     }
-    sequence.add({*base, bytes});
+    sequence.add({*base, bytes, folder});
   }
   return ok();
 }
@@ -186,7 +207,7 @@ void Folder::judge_sizes(const Sequence& sequence, std::uint64_t unit) {
   const std::uint64_t size = sequence.file_bytes();
   const SequenceFile* before = nullptr;
   for (const SequenceFile& f : sequence.files()) {
-    const std::string path = sequence.folder() + "/" + file_name_of(f.base);
+    const std::string path = sequence.path_of(f);
     const bool last = &f == &sequence.files().back();
     if (f.bytes == 0 && last) {
       note(Severity::kWarning, "empty-file", path, "has no bytes: a crash while it was made");
@@ -204,23 +225,55 @@ void Folder::judge_sizes(const Sequence& sequence, std::uint64_t unit) {
     } else if (before != nullptr && f.base != before->base + size) {
       note(Severity::kError,
            "missing-file",
-           sequence.folder() + "/" + file_name_of(before->base + size),
+           sequence.folders().front() + "/" + file_name_of(before->base + size),
            fmt::format("is missing: the next file is {}", file_name_of(f.base)));
     }
     before = &f;
   }
 }
 
+/// A log that lies elsewhere must be named: without it all queues look wrong.
+Result<> Folder::find_log(const store_format::LogFolders& folders) {
+  std::error_code ec;
+  const std::string usual = store_format::log_folder(root_);
+  if (folders.growing.empty()) {
+    log_ = Sequence(usual);
+    if (!fs::is_directory(usual, ec) && fs::is_directory(root_ + "/consumequeue", ec) &&
+        !fs::is_empty(root_ + "/consumequeue", ec)) {
+      TENON_TRY(refuse_dledger());
+      return Error{Errc::kNotFound,
+                   fmt::format("{} has consume queues, but no folder commitlog: if its log lies "
+                               "elsewhere, name the folder with --commitlog-folder",
+                               root_)};
+    }
+    return ok();
+  }
+  bool named = false;
+  log_ = Sequence(folders.all());
+  for (const std::string& folder : log_.folders()) {
+    if (!fs::is_directory(folder, ec)) {
+      return Error{Errc::kNotFound, fmt::format("there is no log folder {}", folder)};
+    }
+    named = named || fs::equivalent(folder, usual, ec);
+  }
+  TENON_TRY(const auto also, list(usual));
+  if (!named && !also.empty()) {
+    return Error{Errc::kIncompatible,
+                 fmt::format("{} has files too, and is not among the folders of the log", usual)};
+  }
+  return ok();
+}
+
 Result<> Folder::list_log(const OpenOptions& options) {
-  log_ = Sequence(store_format::log_folder(root_));
   TENON_TRY(list_sequence(log_));
   SizeVote vote;
   vote.add(log_);
   log_.set_file_bytes(vote.winner(options.log_file_bytes));
   judge_sizes(log_, 1);
-  if (!log_.empty()) {
-    return ok();
-  }
+  return log_.empty() ? refuse_dledger() : ok();
+}
+
+Result<> Folder::refuse_dledger() const {
   TENON_TRY(const auto entries, list(root_));
   for (const fs::directory_entry& e : entries) {
     if (e.path().filename().string().starts_with("dledger-")) {

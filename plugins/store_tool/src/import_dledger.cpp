@@ -142,7 +142,7 @@ class LogImport {
       : source_(source),
         to_(std::move(to)),
         options_(options),
-        log_(store_format::log_folder(to_),
+        log_({{store_format::log_folder(to_)}, {}},
              options.log_file_bytes != 0 ? options.log_file_bytes : source.data.file_bytes(),
              0) {}
 

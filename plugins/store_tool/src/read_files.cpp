@@ -92,7 +92,7 @@ const ReadFile* Sequence::map(const SequenceFile& file) const {
   mapped_.resize(files_.size());
   auto& mapped = mapped_[static_cast<std::size_t>(&file - files_.data())];
   if (!mapped) {
-    auto opened = ReadFile::open(folder_ + "/" + store_format::file_name_of(file.base));
+    auto opened = ReadFile::open(path_of(file));
     if (!opened) {
       return nullptr;
     }
@@ -129,12 +129,38 @@ std::uint64_t Sequence::data_end(std::uint64_t pos) const {
              : file->base + mapped->data_end(pos - file->base, mapped->bytes().size());
 }
 
+Sequence::Doubles Sequence::settle() {
+  std::stable_sort(
+      files_.begin(), files_.end(), [](const auto& a, const auto& b) { return a.base < b.base; });
+  const auto is_blank = [this](const SequenceFile& f) {
+    const auto file = ReadFile::open(path_of(f));
+    return file && file.value()->data_end(0, f.bytes) == 0;
+  };
+  Doubles gone;
+  for (std::size_t i = 1; i < files_.size();) {
+    if (files_[i - 1].base != files_[i].base) {
+      ++i;
+      continue;
+    }
+    const bool second = is_blank(files_[i]);
+    const bool first = !second && is_blank(files_[i - 1]);
+    const std::size_t out = first ? i - 1 : i;
+    (first || second ? gone.blank : gone.other).push_back(path_of(files_[out]));
+    files_.erase(files_.begin() + static_cast<std::ptrdiff_t>(out));
+  }
+  return gone;
+}
+
+std::string Sequence::path_of(const SequenceFile& file) const {
+  return folders_[file.folder] + "/" + store_format::file_name_of(file.base);
+}
+
 std::string Sequence::path_of(std::uint64_t pos) const {
-  const SequenceFile* file = file_of(pos);
-  return folder_ + "/" +
-         store_format::file_name_of(file != nullptr   ? file->base
-                                    : file_bytes_ > 0 ? pos - pos % file_bytes_
-                                                      : pos);
+  if (const SequenceFile* file = file_of(pos)) {
+    return path_of(*file);
+  }
+  return folders_.front() + "/" +
+         store_format::file_name_of(file_bytes_ > 0 ? pos - pos % file_bytes_ : pos);
 }
 
 void Sequence::unmap() const {

@@ -25,6 +25,18 @@ namespace {
 
 constexpr std::uint64_t kCopyBytes = 1u << 20;
 
+/// To another disk. The data goes, holes stay.
+Result<> copy_file(const std::string& from, const std::string& to) {
+  TENON_TRY(const auto source, ReadFile::open(from));
+  const auto bytes = source->bytes();
+  TENON_TRY(const OpenFile target, OpenFile::open(to, bytes.size()));
+  const std::uint64_t end = source->data_end(0, bytes.size());
+  for (std::uint64_t at = 0; at < end; at += kCopyBytes) {
+    TENON_TRY(target.write(at, bytes.subspan(at, std::min(kCopyBytes, end - at))));
+  }
+  return target.sync();
+}
+
 Result<> move_path(const std::string& from, const std::string& to) {
   std::error_code ec;
   if (!fs::exists(from, ec)) {
@@ -32,6 +44,10 @@ Result<> move_path(const std::string& from, const std::string& to) {
   }
   TENON_TRY(make_folders(fs::path(to).parent_path().string()));
   fs::rename(from, to, ec);
+  if (ec == std::errc::cross_device_link) {  // a log on a disk of its own
+    TENON_TRY(copy_file(from, to));
+    fs::remove(from, ec);
+  }
   return ec ? Result<>(os_error("move " + from + " to " + to, ec.value())) : Result<>(ok());
 }
 
@@ -168,7 +184,7 @@ Result<> Work::cut_log() {
   const Sequence& log = folder_.log();
   for (const SequenceFile& f : log.files()) {
     const std::string name = store_format::file_name_of(f.base);
-    const std::string path = log.folder() + "/" + name;
+    const std::string path = log.path_of(f);
     if (f.base + log.file_bytes() <= at) {
       continue;
     }
@@ -179,7 +195,10 @@ Result<> Work::cut_log() {
       TENON_TRY(cut_file(std::max(at, f.base), path));
     }
   }
-  return sync_folder(log.folder());
+  for (const std::string& folder : log.folders()) {
+    TENON_TRY(sync_folder(folder));
+  }
+  return ok();
 }
 
 store_format::Checkpoint Work::new_checkpoint() const {
@@ -233,7 +252,7 @@ Result<> Work::swap() {
 /// Files of the log that are not as they must be: rebuilding on top of that would make it worse.
 Result<> refuse_broken_log(const Folder& folder) {
   for (const Finding& f : folder.findings()) {
-    if (f.severity == Severity::kError && f.file.starts_with("commitlog/")) {
+    if (f.severity == Severity::kError && folder.is_of_log(f.file)) {
       return Error{
           Errc::kCorrupt,
           fmt::format("{} {}: put the right file there, or take it away; nothing was changed",

@@ -16,7 +16,7 @@ std::uint64_t blocks_of(const Sequence& sequence, std::uint64_t& bytes) {
   for (const SequenceFile& f : sequence.files()) {
     bytes += f.bytes;
     struct stat st {};
-    const std::string path = sequence.folder() + "/" + store_format::file_name_of(f.base);
+    const std::string path = sequence.path_of(f);
     if (::stat(path.c_str(), &st) == 0) {
       blocks += static_cast<std::uint64_t>(st.st_blocks) * 512;
     }

@@ -6,6 +6,7 @@ from lib import remoting
 from lib.runner import case
 
 from .clients import unique
+from .store import tool
 
 SIZE = 65536
 CONFIG = '[storage.options]\ncommitlog_folder = "{a},{b}"\ncommitlog_readonly_folders = "{old}"\n[send]\nmessage_max_bytes = "32KiB"\n'
@@ -84,6 +85,8 @@ def spread(ctx, version, killed):
     with remoting.Client(tenon.broker) as c:
         assert contents(c, topic, range(900)) == end
     tenon.stop()
+    checked = tool("check", java.store, "--commitlog-folder", f"{a},{b}", "--commitlog-readonly-folders", old)
+    assert "all is well" in checked, checked
     return f"files in {''.join('oab'[at] for at in places(old, a, b))}"
 
 

@@ -8,6 +8,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <filesystem>
 #include <optional>
 
 namespace tenon::app {
@@ -185,6 +186,12 @@ void add_store_options(CLI::App& command, StoreOptions& options, bool may_snapsh
                      options.snapshot,
                      "Also while a broker runs on the folder: what grows meanwhile is no fault");
   }
+  command.add_option("--commitlog-folder",
+                     options.log_folder,
+                     "Folder of the log if it is not commitlog in ROOT; several between commas");
+  command.add_option("--commitlog-readonly-folders",
+                     options.log_readonly_folders,
+                     "Further folders with older files of the log, between commas");
   command.add_option("--index-slots", options.index_slots, "maxHashSlotNum of who wrote the index")
       ->capture_default_str();
   command.add_option("--index-items", options.index_items, "maxIndexNum of who wrote the index")
@@ -198,10 +205,25 @@ std::string root_of(std::string path) {
   return path;
 }
 
-Result<std::unique_ptr<store_tool::Folder>> open_store(const StoreOptions& options) {
+Result<store_format::LogFolders> log_folders_of(const StoreOptions& options) {
+  if (options.log_folder.empty() && options.log_readonly_folders.empty()) {
+    return store_format::LogFolders{};
+  }
+  return store_format::parse_log_folders(std::filesystem::absolute(root_of(options.root)).string(),
+                                         options.log_folder,
+                                         options.log_readonly_folders);
+}
+
+Result<store_tool::OpenOptions> open_options_of(const StoreOptions& options) {
   store_tool::OpenOptions o;
   o.snapshot = options.snapshot;
   o.index_shape = {options.index_slots, options.index_items};
+  TENON_TRY(o.log_folders, log_folders_of(options));
+  return o;
+}
+
+Result<std::unique_ptr<store_tool::Folder>> open_store(const StoreOptions& options) {
+  TENON_TRY(const store_tool::OpenOptions o, open_options_of(options));
   return store_tool::Folder::open(root_of(options.root), o);
 }
 

@@ -18,6 +18,8 @@ namespace tenon::app {
 /// Options of all commands that look at a folder.
 struct StoreOptions {
   std::string root{};
+  std::string log_folder{};
+  std::string log_readonly_folders{};
   bool snapshot = false;
   bool no_crc = false;
   std::uint32_t index_slots = 5'000'000;
@@ -29,6 +31,9 @@ void add_store_options(CLI::App& command, StoreOptions& options, bool may_snapsh
 
 /// Without slashes at the end.
 std::string root_of(std::string path);
+/// Where the log lies; nothing named: commitlog below the root. @return kInvalid
+Result<store_format::LogFolders> log_folders_of(const StoreOptions& options);
+Result<store_tool::OpenOptions> open_options_of(const StoreOptions& options);
 Result<std::unique_ptr<store_tool::Folder>> open_store(const StoreOptions& options);
 /// Draws progress in MiB; stops on Ctrl-C.
 store_tool::ProgressSink progress_of(const Context& context, Progress& bar);

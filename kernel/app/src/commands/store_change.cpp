@@ -77,12 +77,16 @@ int repair(const Context& context, const RepairCommand& o) {
   if (!delays) {
     return failed(context, delays.error().detail, kExitUsage);
   }
+  const auto open = open_options_of(o);
+  if (!open) {
+    return failed(context, open.error().detail, kExitUsage);
+  }
   Progress bar("MiB of log", 0);
   store_tool::RepairOptions options;
   options.apply = o.apply;
   options.all = o.all;
   options.wall_ms = now_ms();
-  options.open.index_shape = {o.index_slots, o.index_items};
+  options.open = open.value();
   options.inspect.delays = delays.value();
   options.inspect.progress = progress_of(context, bar);
   if (!context.json) {
@@ -161,8 +165,13 @@ int import_topics(const Context& context, const ImportCommand& o) {
   if (!delays) {
     return failed(context, delays.error().detail, kExitUsage);
   }
+  const auto log_folders = log_folders_of(o);
+  if (!log_folders) {
+    return failed(context, log_folders.error().detail, kExitUsage);
+  }
   Progress bar("MiB of log", 0);
   store_tool::ImportOptions options;
+  options.log_folders = log_folders.value();
   options.append = o.append;
   options.topics = {o.topics.begin(), o.topics.end()};
   options.index_shape = {o.index_slots, o.index_items};

@@ -5,6 +5,7 @@
 #include "tenon/proto/message.h"
 #include "tenon/store_format/checkpoint.h"
 #include "tenon/store_format/index.h"
+#include "tenon/store_format/log_folders.h"
 #include "tenon/store_format/unit.h"
 
 #include <cstdint>
@@ -42,8 +43,8 @@ Result<> sync_folder(const std::string& path);
 /// Appends records to the log. Thread: one.
 class LogWriter {
  public:
-  /// Goes on at `end`, the end of the log that lies in `folder`; 0 for a new one.
-  LogWriter(std::string folder, std::uint64_t file_bytes, std::uint64_t end);
+  /// Goes on at `end`, the end of the log that lies in the folders; 0 for a new one.
+  LogWriter(const store_format::LogFolders& folders, std::uint64_t file_bytes, std::uint64_t end);
   /// Gives the record its position (changes it in `record`) and writes it.
   /// @return the position; kLimit: no file has room for it
   Result<std::uint64_t> append(std::span<std::uint8_t> record);
@@ -52,7 +53,9 @@ class LogWriter {
 
  private:
   Result<> open_at_end();
-  std::string folder_;
+  std::string path_of(std::uint64_t base) const;
+  std::vector<std::string> folders_;
+  store_format::FolderSpread spread_;
   std::uint64_t file_bytes_;
   std::uint64_t end_;
   std::uint64_t open_base_ = ~std::uint64_t{0};

@@ -64,6 +64,7 @@ struct ImportOptions {
   std::uint64_t log_file_bytes = 1ull << 30;  ///< of a new store
   std::uint64_t queue_file_bytes = 6'000'000;
   store_format::IndexShape index_shape{5'000'000, 20'000'000};
+  store_format::LogFolders log_folders{};  ///< as in OpenOptions
   DelayTable delays{};
   std::int64_t wall_ms = 0;
   ProgressSink progress{};

@@ -5,6 +5,7 @@
 #include "tenon/base/result.h"
 #include "tenon/store_format/checkpoint.h"
 #include "tenon/store_format/index.h"
+#include "tenon/store_format/log_folders.h"
 #include "tenon/store_format/unit.h"
 #include "tenon/store_tool/finding.h"
 #include "tenon/store_tool/read_files.h"
@@ -42,13 +43,16 @@ struct OpenOptions {
   /// Sizes for what the folder has no file of.
   std::uint64_t log_file_bytes = 1ull << 30;
   std::uint64_t queue_file_bytes = 6'000'000;
+  /// Where the log lies; without growing folders: commitlog below the root.
+  store_format::LogFolders log_folders{};
 };
 
 /// Thread: one at a time.
 class Folder {
  public:
-  /// @return kNotFound: no such folder, or nothing of a store in it; kConflict: a broker uses it
-  /// (and `snapshot` is not set); kIncompatible: the log is that of a DLedger broker
+  /// @return kNotFound: no such folder, nothing of a store in it, or its log is not where it should
+  /// be; kConflict: a broker uses it (and `snapshot` is not set); kIncompatible: the log is that of a
+  /// DLedger broker, or there are two
   static Result<std::unique_ptr<Folder>> open(const std::string& root, const OpenOptions& options);
 
   const std::string& root() const noexcept { return root_; }
@@ -69,6 +73,8 @@ class Folder {
 
   /// What was seen while opening.
   const std::vector<Finding>& findings() const noexcept { return findings_; }
+  /// Whether a path, as findings have it, is that of a file of the log.
+  bool is_of_log(const std::string& file) const;
   /// Path as findings have it: below the root.
   std::string relative(const std::string& path) const;
 
@@ -76,10 +82,13 @@ class Folder {
   explicit Folder(std::string root)
       : root_(std::move(root)) {}
   Result<> list_log(const OpenOptions& options);
+  Result<> find_log(const store_format::LogFolders& folders);
   Result<> list_queues(const OpenOptions& options);
   Result<> list_index(const OpenOptions& options);
   void list_marks();
+  Result<> refuse_dledger() const;
   Result<> list_sequence(Sequence& sequence);
+  Result<> list_folder(Sequence& sequence, std::uint32_t folder);
   void judge_sizes(const Sequence& sequence, std::uint64_t unit);
   void note(Severity severity, std::string_view kind, const std::string& path, std::string text);
 

@@ -36,17 +36,21 @@ class ReadFile {
 
 struct SequenceFile {
   std::uint64_t base = 0;
-  std::uint64_t bytes = 0;  ///< as found; may be wrong
+  std::uint64_t bytes = 0;   ///< as found; may be wrong
+  std::uint32_t folder = 0;  ///< which of the sequence
 };
 
 /// Files named by the position of their first byte. Holes and short files are possible: positions
 /// there have no bytes. Thread: one at a time (files are mapped when they are needed).
 class Sequence {
  public:
-  explicit Sequence(std::string folder = {})
-      : folder_(std::move(folder)) {}
+  Sequence() = default;
+  explicit Sequence(std::string folder) { folders_.push_back(std::move(folder)); }
+  /// Files lie in any of the folders. At least one.
+  explicit Sequence(std::vector<std::string> folders)
+      : folders_(std::move(folders)) {}
 
-  const std::string& folder() const noexcept { return folder_; }
+  const std::vector<std::string>& folders() const noexcept { return folders_; }
   const std::vector<SequenceFile>& files() const noexcept { return files_; }
   bool empty() const noexcept { return files_.empty(); }
   std::uint64_t file_bytes() const noexcept { return file_bytes_; }
@@ -55,6 +59,13 @@ class Sequence {
     return files_.empty() ? 0 : files_.back().base + file_bytes_;
   }
   void add(SequenceFile file) { files_.push_back(file); }
+  /// Files that go because another one of the same position stays.
+  struct Doubles {
+    std::vector<std::string> blank{};
+    std::vector<std::string> other{};
+  };
+  /// Sorts by position, once all are added. Of two files of one position one stays that is not blank.
+  Doubles settle();
   void set_file_bytes(std::uint64_t bytes) noexcept { file_bytes_ = bytes; }
 
   /// From pos to the end of what its file has; empty if there is nothing.
@@ -67,6 +78,7 @@ class Sequence {
   const SequenceFile* file_behind(std::uint64_t pos) const noexcept;
   /// End of the data in the file of pos, from pos on: last byte that is not zero, or pos.
   std::uint64_t data_end(std::uint64_t pos) const;
+  std::string path_of(const SequenceFile& file) const;
   /// Path of the file that contains pos.
   std::string path_of(std::uint64_t pos) const;
   /// Unmaps all; spans become invalid.
@@ -75,7 +87,7 @@ class Sequence {
  private:
   const ReadFile* map(const SequenceFile& file) const;
 
-  std::string folder_;
+  std::vector<std::string> folders_{};
   std::uint64_t file_bytes_ = 0;
   std::vector<SequenceFile> files_{};
   mutable std::vector<std::unique_ptr<ReadFile>> mapped_{};
