@@ -8,9 +8,7 @@
 namespace tenon::store_file {
 
 Store::Store(plugin::Host& host)
-    : host_(host),
-      options_(read_options(host)),
-      index_(host_) {
+    : StoreState(host) {
   const auto pages = static_cast<std::uint64_t>(std::max(0l, ::sysconf(_SC_PHYS_PAGES)));
   // Trap: an unknown memory size counts as 24 GiB (spec: store §15).
   const std::uint64_t memory = pages == 0 ? 24ull << 30 : pages * kPageBytes;
