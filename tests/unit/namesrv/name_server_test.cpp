@@ -202,6 +202,7 @@ TEST_SUITE("namesrv/recorded frames") {
 }
 
 TEST_SUITE("namesrv/name_server") {
+  // broker §23.69
   TEST_CASE("old requesters get unquoted keys, new ones and those who ask get standard JSON") {
     Server server;
     net::test::RawClient broker = server.connect();
@@ -222,7 +223,7 @@ TEST_SUITE("namesrv/name_server") {
     }
   }
 
-  // spec: broker §23, statement 70.
+  // broker §23.70
   TEST_CASE("a registration with a wrong checksum or a broken body is refused") {
     Server server;
     Command wrong = registration("a", 0, "h:1", body_with({"T"}));
@@ -268,6 +269,7 @@ TEST_SUITE("namesrv/name_server") {
     CHECK(server.server->broker_count() == 0);
   }
 
+  // broker §23.66, §23.71
   TEST_CASE("a slave learns its master and gets the order configuration") {
     Server server;
     net::test::RawClient master = server.connect();
@@ -307,6 +309,7 @@ TEST_SUITE("namesrv/name_server") {
   }
 
   // Statement 71.
+  // broker §23.71
   TEST_CASE("the key-value configuration survives a restart, and its copy stands in for it") {
     TempFolder folder;
     NamesrvConfig config;

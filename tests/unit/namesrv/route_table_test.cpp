@@ -57,7 +57,7 @@ TEST_SUITE("namesrv/route_table") {
     CHECK_FALSE(f.table.route("U").has_value());
   }
 
-  // spec: broker §23, statement 65.
+  // broker §23.65
   TEST_CASE("an unchanged version does not bring a deleted topic back, a changed one does") {
     Fixture f;
     f.add(kMaster, topics(1, {"T", "U"}));
@@ -88,6 +88,7 @@ TEST_SUITE("namesrv/route_table") {
   }
 
   // Statement 66.
+  // broker §23.66
   TEST_CASE("a slave adds no topics and learns its master, if that is alive") {
     Fixture f;
     CHECK(f.add(kSlave, topics(1, {"T"}), 2).address.empty());
@@ -101,6 +102,7 @@ TEST_SUITE("namesrv/route_table") {
   }
 
   // Statement 67.
+  // broker §23.67
   TEST_CASE("wiping the write permission lasts until the broker's version changes") {
     Fixture f;
     f.add(kMaster, topics(1, {"T", "U"}));
@@ -128,6 +130,7 @@ TEST_SUITE("namesrv/route_table") {
   }
 
   // Statement 68.
+  // broker §23.68
   TEST_CASE("the same address under another id leaves one entry") {
     Fixture f;
     f.add(kMaster, topics(1, {"T"}));
@@ -150,6 +153,7 @@ TEST_SUITE("namesrv/route_table") {
   }
 
   // Statement 64, first half.
+  // broker §23.64
   TEST_CASE("a lost connection drops its broker at once, and the last one takes the topics along") {
     Fixture f;
     f.add(kMaster, topics(1, {"T"}), 1);
@@ -176,6 +180,7 @@ TEST_SUITE("namesrv/route_table") {
   }
 
   // Statement 64, second half.
+  // broker §23.64
   TEST_CASE("a silent broker is dropped after the timeout, not before") {
     Fixture f;
     f.add(kMaster, topics(1, {"T"}), 1);

@@ -200,6 +200,98 @@ TEST_SUITE("broker/overload") {
     CHECK(c.receive(fits).code == 0);
   }
 
+  TEST_CASE("queries, administration and decisions have threads and bounds of their own") {
+    // broker §3.1, §3.2: a full lane refuses its own requests only, locks and heartbeats never wait.
+    BrokerConfig config = patient();
+    config.worker_threads = 1;
+    config.query_queue_max = 1;
+    config.admin_queue_max = 1;
+    config.transaction_queue_max = 1;
+    Node node(config);
+    Client c(node.server->port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    using C = proto::RequestCode;
+    proto::Command view;
+    view.code = C::kViewMessageById;
+    view.set("offset", std::int64_t{0});
+    proto::Command topics;
+    topics.code = C::kGetAllTopicConfig;
+    proto::Command decision;
+    decision.code = C::kEndTransaction;
+    decision.set("producerGroup", "PG").set("tranStateTableOffset", std::int64_t{0});
+    decision.set("commitLogOffset", std::int64_t{0}).set("commitOrRollback", std::int64_t{8});
+    struct Case {
+      Workers::Lane lane;
+      proto::Command mine;
+      std::vector<proto::Command> others;
+    };
+    for (const Case& lane : {Case{Workers::Lane::kQuery, view, {topics, decision}},
+                             Case{Workers::Lane::kAdmin, topics, {view, decision}},
+                             Case{Workers::Lane::kTransaction, decision, {view, topics}}}) {
+      std::mutex mutex;
+      std::condition_variable changed;
+      bool inside = false;
+      bool open = false;
+      REQUIRE(node.rig.workers.post(lane.lane, [&] {
+        std::unique_lock lock(mutex);
+        inside = true;
+        changed.notify_all();
+        changed.wait(lock, [&] { return open; });
+      }));
+      {
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return inside; });
+      }
+      const auto waiting = c.send(lane.mine);
+      const auto refused = c.call(lane.mine);
+      CHECK(refused.code == 2);
+      CHECK(refused.remark == "[OVERLOAD]system busy, start flow control for a while");
+      proto::Command oneway = lane.mine;
+      oneway.flag = proto::kFlagOneway;
+      const auto dropped = c.send(oneway);
+      for (const proto::Command& other : lane.others) {
+        CHECK(c.call(other).code != 2);
+      }
+      proto::Command lock_queues;
+      lock_queues.code = C::kLockBatchMq;
+      lock_queues.body = proto::encode(proto::LockRequest{"g", "A", {{"T", "broker-t", 0}}});
+      CHECK(c.call(lock_queues).code == 0);
+      CHECK(c.call(heartbeat_command(consumer_beat("id", "CG", "T"))).code == 0);
+      CHECK(c.call(send_command({})).code == 0);
+      CHECK(c.call(pull_command({})).code == 0);
+      CHECK_FALSE(c.try_receive(dropped, 1ms).has_value());
+      CHECK_FALSE(c.try_receive(waiting, 1ms).has_value());
+      {
+        const std::scoped_lock lock(mutex);
+        open = true;
+        changed.notify_all();
+      }
+      CHECK(c.receive(waiting).code != 2);
+    }
+  }
+
+  TEST_CASE("only so many pulls wait; one more is refused, and room is made when one is answered") {
+    BrokerConfig config = test_config("");
+    config.parked_pull_max = 2;
+    TestBroker b(config);
+    Client c(b.port());
+    REQUIRE(c.call(send_command({})).code == 0);
+    const auto park = [](std::int32_t queue) {
+      return pull_command({.queue_id = queue, .sys_flag = 6, .suspend_ms = 20'000});
+    };
+    const auto first = c.send(park(1));
+    const auto second = c.send(park(2));
+    const auto third = c.call(park(3));
+    CHECK(third.code == 2);
+    CHECK(third.remark == "[OVERLOAD]system busy, start flow control for a while");
+    REQUIRE(c.call(send_command({.queue_id = 1})).code == 0);
+    CHECK(c.receive(first).code == 0);
+    const auto again = c.send(park(3));
+    CHECK_FALSE(c.try_receive(again, 20ms).has_value());
+    REQUIRE(c.call(send_command({.queue_id = 2})).code == 0);
+    CHECK(c.receive(second).code == 0);
+  }
+
   TEST_CASE("while the page cache is busy the queue is emptied and new sends are rejected") {
     BrokerConfig config = patient();
     config.page_cache_busy_ms = 50;

@@ -36,6 +36,19 @@ std::int64_t stored(Client& c, std::int32_t times) {
 }  // namespace
 
 TEST_SUITE("broker/retry") {
+  TEST_CASE("each attempt waits longer: levels 3 to 18; a level that is named counts instead") {
+    TestBroker b;  // broker §7.1
+    Client c(b.port());
+    for (std::int32_t times = 0; times < 16; ++times) {
+      CAPTURE(times);
+      const std::int64_t before = max_offset(c, "SCHEDULE_TOPIC_XXXX", times + 2);
+      REQUIRE(c.call(back(stored(c, times), 0)).code == 0);
+      CHECK(max_offset(c, "SCHEDULE_TOPIC_XXXX", times + 2) == before + 1);
+    }
+    REQUIRE(c.call(back(stored(c, 9), 5)).code == 0);
+    CHECK(max_offset(c, "SCHEDULE_TOPIC_XXXX", 4) == 2);
+  }
+
   TEST_CASE("the 17th send-back is a dead letter, the 16th comes again after two hours") {
     // broker §23.24
     TestBroker b;
@@ -52,6 +65,12 @@ TEST_SUITE("broker/retry") {
     REQUIRE(messages_of(dead).size() == 1);
     CHECK(messages_of(dead)[0].reconsume_times == 17);
     CHECK(proto::find_property(messages_of(dead)[0].properties, "RETRY_TOPIC") == "T");
+    proto::Command get;
+    get.code = C::kGetTopicConfig;
+    get.set("topic", "%DLQ%CG");
+    const auto topic = c.call(get).body;  // readable, unlike before 4.9 (broker §7.1)
+    CHECK(topic.find("\"perm\":6") != std::string::npos);
+    CHECK(topic.find("\"writeQueueNums\":1") != std::string::npos);
   }
 
   TEST_CASE("the client's maximum wins over the group's, from version 3.4.9 on") {

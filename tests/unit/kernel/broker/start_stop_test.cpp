@@ -168,6 +168,20 @@ TEST_SUITE("broker/start_stop") {
     CHECK(validate(BrokerConfig{}).has_value());
   }
 
+  TEST_CASE("a broker is a master: another id is refused, and tools are told the role") {
+    // broker §23.1; what §23.17, §23.34, §23.35 and §23.55 say of slaves does not occur.
+    BrokerConfig config = test_config("/nonexistent");
+    config.id = 1;
+    const auto bad = validate(config);
+    REQUIRE(bad.has_error());
+    CHECK(bad.error().detail.find("id is 1, only a master (0) is served") != std::string::npos);
+    TestBroker b;
+    Client c(b.port());
+    proto::Command info;
+    info.code = proto::RequestCode::kGetBrokerRuntimeInfo;
+    CHECK(proto::decode_kv_table(c.call(info).body).value().at("brokerRole") == "ASYNC_MASTER");
+  }
+
   TEST_CASE("the fast port serves everything but pulls") {
     // broker §23.2
     BrokerConfig config = test_config("");
