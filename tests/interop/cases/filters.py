@@ -102,7 +102,7 @@ def sql_bitmaps(ctx):
         bad = msg.compare(expected, run.received())
         ctx.sub(what, bad + ([run.describe()] if bad else []))
 
-    first = ctx.client("java-4.9.8", "consume", writer.namesrv, group=group, topic=topic, sql=text, expect=1, timeout=60, quiet=3)
+    first = ctx.client("java-4.9.8", "consume", writer.namesrv, group=group, topic=topic, sql=text, expect=len(wanted(80)), timeout=60, quiet=1)
     first.started(60)
     known = os.path.join(writer.store, "config", "consumerFilter.json")
     clusters.wait_for("the expression in the file", lambda: os.path.exists(known) and group in open(known).read(), 40)

@@ -1,6 +1,4 @@
 """Request and reply, pull consumers, broadcasting, dead letters, trace: by unmodified clients."""
-import time
-
 from cases.clients import create_topic, raw_send, unique, wait_routed
 from lib import messages as msg
 from lib import remoting
@@ -104,7 +102,6 @@ def broadcast(ctx):
     runs = [more(ctx, n, "broadcast", cluster, group=group, topic=topic) for n in names]
     for r in runs:
         r.started()
-    time.sleep(3)  # their queues are being assigned
     raw_send(cluster, [msg.Message(topic, f"b-{i}", f"text:b{i}") for i in range(40)])
     for n, r in zip(names, runs):
         r.until("all messages", lambda r: len({l["text"] for l in lines(r, "text")}) == 40, 40)

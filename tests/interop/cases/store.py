@@ -122,6 +122,7 @@ def golden(ctx, name):
     with remoting.Client(cluster.broker) as c:
         found = c.read_queue(last["topic"], last["queueId"])
         assert len(found) == last["maxOffset"] - last["minOffset"] + 1 and found[-1].body == b"appended", len(found)
+        clusters.wait_for("the key index", lambda: c.query(last["topic"], "appended-key")[0] == 0)
         code, by_key = c.query(last["topic"], "appended-key")
         assert code == 0 and by_key[0].raw == found[-1].raw, code
 
@@ -183,6 +184,7 @@ def java_serves(ctx, version, killed):
     with remoting.Client(back.broker) as c:
         found = c.read_queue(topics[0], 0)
         assert found[-1].body == b"from Java" and len(found) == before[topics[0], 0][2] + 1, len(found)
+        clusters.wait_for("the key index", lambda: c.query(topics[0], "from-java")[0] == 0)
         code, by_key = c.query(topics[0], "from-java")
         assert code == 0 and by_key[-1].raw == found[-1].raw, code
 

