@@ -24,9 +24,11 @@ using detail::masters_of;
 constexpr std::chrono::milliseconds kTimeout{5'000};
 constexpr std::chrono::milliseconds kQueryTimeout{6'000};
 
-proto::Command queue_request(proto::RequestCode::Value code, const Queue& queue) {
+proto::Command queue_request(const ClientCore& client,
+                             proto::RequestCode::Value code,
+                             const Queue& queue) {
   proto::Command c = make_request(code);
-  c.set("topic", queue.topic);
+  c.set("topic", client.names().wrap(queue.topic));
   c.set("queueId", static_cast<std::int64_t>(queue.id));
   c.set("bname", queue.broker);
   return c;
@@ -36,7 +38,7 @@ proto::Command queue_request(proto::RequestCode::Value code, const Queue& queue)
 Result<std::string> master_of(ClientCore& client, const Queue& queue) {
   std::string address = client.routes().address(queue.broker, 0, true);
   if (address.empty()) {
-    if (auto r = client.routes().fetch_blocking(queue.topic); !r) {
+    if (auto r = client.routes().fetch_blocking(client.names().wrap(queue.topic)); !r) {
       return std::move(r).error();
     }
     address = client.routes().address(queue.broker, 0, true);
@@ -67,10 +69,12 @@ Result<std::int64_t> ask_offset(ClientCore& client, const Queue& queue, proto::C
   return *offset;
 }
 
-std::vector<MessageView> decode_body(proto::Command&& answer, std::string_view broker) {
+std::vector<MessageView> decode_body(const ClientCore& client,
+                                     proto::Command&& answer,
+                                     std::string_view broker) {
   auto keep = std::make_shared<std::string>(std::move(answer.body));
   const std::span<const std::byte> bytes = as_bytes(*keep);
-  return detail::decode_messages(bytes, keep, broker);
+  return detail::decode_messages(bytes, keep, broker, client.names());
 }
 
 bool has_key(const MessageView& m, std::string_view key) {
@@ -100,7 +104,8 @@ struct KeyQuery {
 
 /// Asks every broker of the topic; the index works by hash, so what does not match is dropped.
 Result<std::vector<MessageView>> query(ClientCore& client, const KeyQuery& q) {
-  auto info = client.routes().fetch_blocking(std::string(q.topic));
+  const std::string topic = client.names().wrap(q.topic);
+  auto info = client.routes().fetch_blocking(topic);
   if (!info) {
     return std::move(info).error();
   }
@@ -113,7 +118,7 @@ Result<std::vector<MessageView>> query(ClientCore& client, const KeyQuery& q) {
       continue;
     }
     proto::Command c = make_request(proto::RequestCode::kQueryMessage);
-    c.set("topic", q.topic);
+    c.set("topic", topic);
     c.set("key", q.key);
     c.set("maxNum", static_cast<std::int64_t>(q.max));
     c.set("beginTimestamp", q.begin_ms);
@@ -130,9 +135,9 @@ Result<std::vector<MessageView>> query(ClientCore& client, const KeyQuery& q) {
       continue;
     }
     ++answered;
-    for (MessageView& m : decode_body(std::move(*answer), b.name)) {
+    for (MessageView& m : decode_body(client, std::move(*answer), b.name)) {
       const bool matches = q.unique ? m.id() == q.key : has_key(m, q.key);
-      if (m.topic() == q.topic && matches) {
+      if (m.topic() == client.names().unwrap(topic) && matches) {
         found.push_back(std::move(m));
       }
     }
@@ -176,9 +181,10 @@ Admin& Admin::operator=(Admin&&) noexcept = default;
 Admin::~Admin() = default;
 
 Result<void> Admin::create_topic(std::string_view cluster,
-                                 std::string_view topic,
+                                 std::string_view name,
                                  int queues,
                                  int permission) {
+  const std::string topic = client_->names().wrap(name);
   if (auto r = check_topic(topic); !r) {
     return r;
   }
@@ -206,7 +212,7 @@ Result<void> Admin::create_topic(std::string_view cluster,
   // The brokers register the topic by themselves; wait until a route can be had.
   const auto end = std::chrono::steady_clock::now() + kTimeout;
   for (;;) {
-    auto info = client_->routes().fetch_blocking(std::string(topic));
+    auto info = client_->routes().fetch_blocking(topic);
     if (info && (*info)->route.brokers.size() >= masters->size()) {
       return {};
     }
@@ -217,7 +223,8 @@ Result<void> Admin::create_topic(std::string_view cluster,
   }
 }
 
-Result<void> Admin::delete_topic(std::string_view cluster, std::string_view topic) {
+Result<void> Admin::delete_topic(std::string_view cluster, std::string_view name) {
+  const std::string topic = client_->names().wrap(name);
   if (auto r = check_topic(topic); !r) {
     return r;
   }
@@ -253,13 +260,18 @@ Result<std::vector<std::string>> Admin::topics() {
   if (list.has_error()) {
     return from_base(list.error(), Errc::kBadAnswer);
   }
-  std::vector<std::string> out = std::move(list).value().topics;
+  std::vector<std::string> out;
+  for (const std::string& topic : list.value().topics) {
+    if (client_->names().holds(topic)) {
+      out.push_back(client_->names().unwrap(topic));
+    }
+  }
   std::sort(out.begin(), out.end());
   return out;
 }
 
 Result<RouteInfo> Admin::route(std::string_view topic) {
-  auto info = client_->routes().fetch_blocking(std::string(topic));
+  auto info = client_->routes().fetch_blocking(client_->names().wrap(topic));
   if (!info) {
     if (info.error().response == proto::ResponseCode::kTopicNotExist) {
       info.error().code = make_error_code(Errc::kNotFound);
@@ -289,23 +301,25 @@ Result<std::vector<BrokerInfo>> Admin::brokers() {
 }
 
 Result<std::int64_t> Admin::min_offset(const Queue& queue) {
-  return ask_offset(*client_, queue, queue_request(proto::RequestCode::kGetMinOffset, queue));
+  return ask_offset(
+      *client_, queue, queue_request(*client_, proto::RequestCode::kGetMinOffset, queue));
 }
 
 Result<std::int64_t> Admin::max_offset(const Queue& queue) {
-  return ask_offset(*client_, queue, queue_request(proto::RequestCode::kGetMaxOffset, queue));
+  return ask_offset(
+      *client_, queue, queue_request(*client_, proto::RequestCode::kGetMaxOffset, queue));
 }
 
 Result<std::int64_t> Admin::offset_at(const Queue& queue,
                                       std::chrono::system_clock::time_point when) {
-  proto::Command c = queue_request(proto::RequestCode::kSearchOffsetByTimestamp, queue);
+  proto::Command c = queue_request(*client_, proto::RequestCode::kSearchOffsetByTimestamp, queue);
   c.set("timestamp", to_ms(when));
   return ask_offset(*client_, queue, std::move(c));
 }
 
 Result<std::int64_t> Admin::committed_offset(std::string_view group, const Queue& queue) {
-  proto::Command c = queue_request(proto::RequestCode::kQueryConsumerOffset, queue);
-  c.set("consumerGroup", group);
+  proto::Command c = queue_request(*client_, proto::RequestCode::kQueryConsumerOffset, queue);
+  c.set("consumerGroup", client_->names().wrap(group));
   return ask_offset(*client_, queue, std::move(c));
 }
 
@@ -341,7 +355,7 @@ Result<MessageView> Admin::message_by_id(std::string_view id, std::string_view t
     }
     return std::move(answer).error();
   }
-  std::vector<MessageView> messages = decode_body(std::move(*answer), address);
+  std::vector<MessageView> messages = decode_body(*client_, std::move(*answer), address);
   if (messages.empty()) {
     return make_error(Errc::kBadAnswer, "the record cannot be decoded", address);
   }
@@ -374,7 +388,7 @@ Result<std::vector<QueueProgress>> Admin::progress(std::string_view group) {
       continue;
     }
     proto::Command c = make_request(proto::RequestCode::kGetConsumeStats);
-    c.set("consumerGroup", group);
+    c.set("consumerGroup", client_->names().wrap(group));
     auto answer = client_->calls().ask_ok(master->second, std::move(c), kTimeout * 3);
     if (!answer) {
       return std::move(answer).error();
@@ -385,7 +399,7 @@ Result<std::vector<QueueProgress>> Admin::progress(std::string_view group) {
     }
     for (const auto& [mq, offsets] : stats.value().offsets) {
       QueueProgress p;
-      p.queue = {mq.topic, mq.broker_name, mq.queue_id};
+      p.queue = {client_->names().unwrap(mq.topic), mq.broker_name, mq.queue_id};
       p.broker_offset = offsets.broker_offset;
       p.consumer_offset = offsets.consumer_offset;
       p.last_ms = offsets.last_ms;
@@ -406,7 +420,7 @@ Result<std::vector<std::string>> Admin::group_members(std::string_view group) {
       continue;
     }
     proto::Command c = make_request(proto::RequestCode::kGetConsumerListByGroup);
-    c.set("consumerGroup", group);
+    c.set("consumerGroup", client_->names().wrap(group));
     auto answer = client_->calls().ask(broker.addrs.begin()->second, std::move(c), kTimeout);
     if (!answer) {
       out = std::move(answer).error();

@@ -122,6 +122,22 @@ GroupInfo group_of(ClientCore& client,
   return out;
 }
 
+/// With the names that the program uses.
+void show(const NameSpace& names, GroupInfo& group) {
+  if (names.empty()) {
+    return;
+  }
+  const auto all = [&](std::vector<SubscriptionInfo>& list) {
+    for (SubscriptionInfo& s : list) {
+      s.topic = names.unwrap(s.topic);
+    }
+  };
+  all(group.subscriptions);
+  for (MemberInfo& m : group.members) {
+    all(m.subscriptions);
+  }
+}
+
 /// Nobody is online at this broker: search the offsets and write them.
 Result<void> reset_offline(Admin& admin,
                            ClientCore& client,
@@ -136,7 +152,7 @@ Result<void> reset_offline(Admin& admin,
     return std::move(offset).error();
   }
   proto::Command c = make_request(proto::RequestCode::kUpdateConsumerOffset);
-  c.set("consumerGroup", group).set("topic", queue.topic);
+  c.set("consumerGroup", group).set("topic", client.names().wrap(queue.topic));
   c.set("queueId", static_cast<std::int64_t>(queue.id)).set("commitOffset", *offset);
   if (auto r = client.calls().ask_ok(address, std::move(c), kAnswerTimeout); !r) {
     return std::move(r).error();
@@ -164,7 +180,10 @@ Result<std::vector<GroupSettings>> Admin::groups(std::string_view cluster) {
       return from_base(table.error(), Errc::kBadAnswer);
     }
     for (const auto& [name, group] : table.value().groups) {
-      found.try_emplace(name, settings_of(group)).first->second.name = name;
+      if (client_->names().holds(name)) {
+        found.try_emplace(name, settings_of(group)).first->second.name =
+            client_->names().unwrap(name);
+      }
     }
   }
   std::vector<GroupSettings> out;
@@ -183,7 +202,7 @@ Result<void> Admin::set_group(std::string_view cluster, const GroupSettings& set
     return std::move(masters).error();
   }
   proto::SubscriptionGroupConfig g;
-  g.name = settings.name;
+  g.name = client_->names().wrap(settings.name);
   g.consume_enable = settings.consume;
   g.consume_broadcast_enable = settings.broadcast;
   g.retry_queue_count = settings.retry_queues;
@@ -207,7 +226,7 @@ Result<void> Admin::delete_group(std::string_view cluster,
     return std::move(masters).error();
   }
   proto::Command c = make_request(proto::RequestCode::kDeleteSubscriptiongroup);
-  c.set("groupName", group);
+  c.set("groupName", client_->names().wrap(group));
   // 4.9 and 5.x call it differently.
   c.set("removeOffset", with_offsets ? "true" : "false");
   c.set("cleanOffset", with_offsets ? "true" : "false");
@@ -219,7 +238,8 @@ Result<void> Admin::delete_group(std::string_view cluster,
   return {};
 }
 
-Result<GroupInfo> Admin::group(std::string_view group) {
+Result<GroupInfo> Admin::group(std::string_view name_of_group) {
+  const std::string group = client_->names().wrap(name_of_group);
   auto info = detail::cluster_info(*client_);
   if (!info) {
     return std::move(info).error();
@@ -245,14 +265,20 @@ Result<GroupInfo> Admin::group(std::string_view group) {
     if (connections.has_error()) {
       return from_base(connections.error(), Errc::kBadAnswer);
     }
-    return group_of(*client_, address, group, connections.value());
+    GroupInfo out = group_of(*client_, address, group, connections.value());
+    show(client_->names(), out);
+    return out;
   }
   return GroupInfo{};
 }
 
 Result<std::map<Queue, std::int64_t>> Admin::reset_offset(
-    std::string_view group, std::string_view topic, std::chrono::system_clock::time_point when) {
-  auto info = client_->routes().fetch_blocking(std::string(topic));
+    std::string_view group_name,
+    std::string_view topic_name,
+    std::chrono::system_clock::time_point when) {
+  const std::string group = client_->names().wrap(group_name);
+  const std::string topic = client_->names().wrap(topic_name);
+  auto info = client_->routes().fetch_blocking(topic);
   if (!info) {
     return std::move(info).error();
   }
@@ -278,7 +304,7 @@ Result<std::map<Queue, std::int64_t>> Admin::reset_offset(
     }
     if (answer->code == proto::ResponseCode::kConsumerNotOnline) {
       for (int id = 0; id < data.write_queue_count; ++id) {
-        const Queue queue{std::string(topic), data.broker_name, id};
+        const Queue queue{client_->names().unwrap(topic), data.broker_name, id};
         if (auto r = reset_offline(*this, *client_, address, group, queue, when, out); !r) {
           return std::move(r).error();
         }
@@ -293,7 +319,7 @@ Result<std::map<Queue, std::int64_t>> Admin::reset_offset(
       return from_base(offsets.error(), Errc::kBadAnswer);
     }
     for (const auto& [queue, offset] : offsets.value()) {
-      out[{queue.topic, queue.broker_name, queue.queue_id}] = offset;
+      out[{client_->names().unwrap(queue.topic), queue.broker_name, queue.queue_id}] = offset;
     }
   }
   return out;

@@ -74,6 +74,9 @@ void describe(config::Visitor& v, File& f) {
   v.key("instance_name", &o.instance_name, text("Second part of the client id."));
   v.key("client_ip", &o.client_ip, text("First part of the client id."));
   v.key("unit_name", &o.unit_name, text("Last part of the client id."));
+  v.key(
+      "namespace", &o.name_space, text("Prefix of all topics and groups, unseen by the program."));
+  v.key("stream_requests", &o.stream_requests, text("As Java's pull consumers."));
   v.choice("header_encoding",
            o.header_encoding,
            {{"json", HeaderEncoding::kJson}, {"binary", HeaderEncoding::kBinary}},

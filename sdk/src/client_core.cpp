@@ -2,6 +2,7 @@
 
 #include "consumer_core.h"
 #include "errors.h"
+#include "hooked_rpc.h"
 #include "name_server_url.h"
 #include "producer_core.h"
 #include "signing_rpc.h"
@@ -46,7 +47,7 @@ Result<void> check(const ClientOptions& o) {
       return make_error(Errc::kInvalidArgument, std::string(name) + " must be positive");
     }
   }
-  return {};
+  return NameSpace::check(o.name_space);
 }
 
 std::string name_servers_of(const ClientOptions& o) {
@@ -123,6 +124,9 @@ Result<std::shared_ptr<ClientCore>> ClientCore::create(ClientOptions options, Co
     return std::move(r).error();
   }
   options.name_servers = name_servers_of(options);
+  if (options.name_space.empty()) {
+    options.name_space = name_space_of(options.name_servers);
+  }
   if (!split_name_servers(options.name_servers).empty()) {
     options.name_server_url.clear();
   } else if (options.name_server_url.empty()) {
@@ -150,7 +154,9 @@ ClientCore::ClientCore(ClientOptions options, const CoreDeps& deps)
     : options_(std::move(options)),
       clock_(deps.clock == nullptr ? system_clock() : *deps.clock),
       ip_(options_.client_ip.empty() ? local_ip() : options_.client_ip),
-      id_(make_client_id(ip_, options_.instance_name, options_.unit_name)),
+      id_(make_client_id(
+          ip_, options_.instance_name, options_.unit_name, options_.stream_requests)),
+      names_(options_.name_space),
       name_server_url_(options_.name_server_url.empty()
                            ? std::string()
                            : url_of_unit(options_.name_server_url, options_.unit_name)),
@@ -221,6 +227,9 @@ Result<void> ClientCore::start(const CoreDeps& deps) {
   }
   if (*credentials) {
     rpc_ = sign_requests(std::move(rpc_), std::move(*credentials));
+  }
+  if (options_.stream_requests) {
+    rpc_ = mark_as_stream(std::move(rpc_));
   }
   calls_ = std::make_unique<Calls>(*rpc_);
   routes_ = std::make_unique<Routes>(*calls_,

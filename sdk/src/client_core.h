@@ -3,6 +3,7 @@
 
 #include "calls.h"
 #include "identity.h"
+#include "name_space.h"
 #include "plugins.h"
 #include "routes.h"
 #include "scheduler.h"
@@ -48,6 +49,7 @@ class ClientCore final : public net::ConnectionHandler {
 
   const ClientOptions& options() const noexcept { return options_; }
   const std::string& id() const noexcept { return id_; }
+  const NameSpace& names() const noexcept { return names_; }
   const Clock& clock() const noexcept { return clock_; }
   std::int64_t now_ms() const noexcept { return clock_.wall_ms(); }
   /// For durations: does not jump when somebody sets the clock. Never 0.
@@ -120,6 +122,7 @@ class ClientCore final : public net::ConnectionHandler {
   const Clock& clock_;
   const std::string ip_;
   const std::string id_;
+  const NameSpace names_;
   const std::string name_server_url_;  ///< empty: the list was given
   std::function<Result<std::string>(const std::string& url)> fetch_;
   MessageIds message_ids_;

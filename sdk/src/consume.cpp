@@ -99,7 +99,7 @@ bool ConsumerCore::send_back(const MessageView& message, int delay_level) {
     c.set("group", options_.group);
     c.set("delayLevel", static_cast<std::int64_t>(delay_level));
     c.set("originMsgId", message.id());
-    c.set("originTopic", message.topic());
+    c.set("originTopic", client_.names().wrap(message.topic()));
     c.set("unitMode", std::string_view("false"));
     c.set("maxReconsumeTimes", static_cast<std::int64_t>(options_.max_attempts));
     c.set("bname", message.broker());
@@ -169,7 +169,7 @@ bool ConsumerCore::send_to_retry_topic(const MessageView& message) {
                                       proto::prop::kTransactionPrepared}) {
     raw.properties = proto::without_property(raw.properties, name);
   }
-  put_property(raw.properties, proto::prop::kRetryTopic, message.topic());
+  put_property(raw.properties, proto::prop::kRetryTopic, client_.names().wrap(message.topic()));
   put_property(raw.properties, proto::prop::kReconsumeTime, std::to_string(times + 1));
   put_property(
       raw.properties, proto::prop::kMaxReconsumeTimes, std::to_string(options_.max_attempts));

@@ -66,6 +66,19 @@ Result<void> check(const PushConsumerOptions& o, bool orderly) {
   return {};
 }
 
+/// From here on everything has the names that servers use.
+void wrap(const NameSpace& names, PushConsumerOptions& o) {
+  if (names.empty()) {
+    return;
+  }
+  o.group = names.wrap(o.group);
+  std::map<std::string, Subscription> wrapped;
+  for (auto& [topic, what] : o.subscriptions) {
+    wrapped.emplace(names.wrap(topic), std::move(what));
+  }
+  o.subscriptions = std::move(wrapped);
+}
+
 std::string offset_root(const PushConsumerOptions& o) {
   if (!o.local_offset_dir.empty()) {
     return o.local_offset_dir;
@@ -96,6 +109,7 @@ Result<std::shared_ptr<ConsumerCore>> ConsumerCore::create(ClientCore& client,
                                                            PushConsumerOptions options,
                                                            Listeners listeners) {
   const bool orderly = static_cast<bool>(listeners.orderly);
+  wrap(client.names(), options);
   if (auto r = check(options, orderly); !r) {
     return std::move(r).error();
   }
@@ -128,6 +142,7 @@ Result<std::shared_ptr<ConsumerCore>> ConsumerCore::create_pull(ClientCore& clie
   o.local_offset_dir = std::move(options.local_offset_dir);
   o.hooks = std::move(options.hooks);
   o.queues_changed = std::move(options.queues_changed);
+  wrap(client.names(), o);
   PushConsumerOptions checked = o;
   checked.subscriptions.try_emplace("any");  // none is fine: queues may be assigned
   if (auto r = check(checked, false); !r) {
@@ -182,6 +197,7 @@ Result<void> ConsumerCore::set_up() {
 ConsumerCore::ConsumerCore(ClientCore& client, PushConsumerOptions options, Listeners listeners)
     : client_(client),
       options_(std::move(options)),
+      shown_group_(client.names().unwrap(options_.group)),
       listeners_(std::move(listeners)),
       started_ms_(client.now_ms()) {}
 
@@ -277,16 +293,16 @@ Result<void> ConsumerCore::subscribe(std::string_view topic, const Subscription&
   if (poller_ && poller_->assigns()) {
     return make_error(Errc::kConflict, "Subscribe and assign are mutually exclusive.");
   }
-  if (auto r = check_topic(topic); !r) {
+  const std::string name = client_.names().wrap(topic);
+  if (auto r = check_topic(name); !r) {
     return r;
   }
-  const std::string name(topic);
-  const SubscriptionPtr before = subscription(topic);
+  const SubscriptionPtr before = subscription(name);
   if (auto r = add_subscription(name, what); !r) {
     return r;
   }
   auto route = client_.routes().fetch_blocking(name);
-  Result<void> checked = check_sql(*subscription(topic));
+  Result<void> checked = check_sql(*subscription(name));
   if (!route && route.error().is(Errc::kNoNameServer)) {
     checked = std::move(route).error();
   }
@@ -310,7 +326,7 @@ Result<void> ConsumerCore::unsubscribe(std::string_view topic) {
   }
   {
     const std::scoped_lock lock(mutex_);
-    const auto it = subscriptions_.find(topic);
+    const auto it = subscriptions_.find(client_.names().wrap(topic));
     if (it == subscriptions_.end()) {
       return make_error(Errc::kNotFound, "not subscribed: " + std::string(topic));
     }
@@ -385,7 +401,7 @@ std::vector<QueueStatePtr> ConsumerCore::states() const {
 std::vector<Queue> ConsumerCore::owned() const {
   std::vector<Queue> out;
   for (const QueueStatePtr& state : states()) {
-    out.push_back(state->queue);
+    out.push_back(client_.names().unwrap(state->queue));
   }
   return out;
 }

@@ -101,6 +101,7 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   Result<void> start();
 
   const std::string& group() const noexcept { return options_.group; }
+  const std::string& shown_group() const noexcept { return shown_group_; }
   const PushConsumerOptions& options() const noexcept { return options_; }
   ClientCore& client() const noexcept { return client_; }
   bool subscribes(std::string_view topic) const { return subscription(topic) != nullptr; }
@@ -112,7 +113,7 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
   void persist_all();
   void pause() { paused_.store(true); }
   void resume();
-  std::vector<Queue> owned() const;
+  std::vector<Queue> owned() const;  ///< as the program calls them
   Result<void> subscribe(std::string_view topic, const Subscription& what);
   Result<void> unsubscribe(std::string_view topic);
 
@@ -185,6 +186,7 @@ class ConsumerCore final : public std::enable_shared_from_this<ConsumerCore> {
 
   ClientCore& client_;
   const PushConsumerOptions options_;
+  const std::string shown_group_;  ///< as the program calls it
   const Listeners listeners_;
   const std::int64_t started_ms_;
   std::unique_ptr<Allocator> allocator_;

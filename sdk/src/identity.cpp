@@ -65,7 +65,10 @@ std::string local_ip() {
   return last.empty() ? "127.0.0.1" : last;
 }
 
-std::string make_client_id(std::string_view ip, std::string_view instance, std::string_view unit) {
+std::string make_client_id(std::string_view ip,
+                           std::string_view instance,
+                           std::string_view unit,
+                           bool stream) {
   static std::atomic<std::uint64_t> last_nanos{0};
   std::string id(ip);
   id += '@';
@@ -86,6 +89,9 @@ std::string make_client_id(std::string_view ip, std::string_view instance, std::
   if (!unit.empty()) {
     id += '@';
     id += unit;
+  }
+  if (stream) {
+    id += "@STREAM";
   }
   return id;
 }

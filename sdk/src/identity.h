@@ -14,8 +14,11 @@ namespace tenon::sdk {
 /// there is none.
 std::string local_ip();
 
-/// ip@instance[@unit]; an empty instance becomes "<pid>#<n>", different at every call.
-std::string make_client_id(std::string_view ip, std::string_view instance, std::string_view unit);
+/// ip@instance[@unit][@STREAM]; an empty instance becomes "<pid>#<n>", different at every call.
+std::string make_client_id(std::string_view ip,
+                           std::string_view instance,
+                           std::string_view unit,
+                           bool stream = false);
 
 inline constexpr std::size_t kMessageIdChars = 32;
 

@@ -2,12 +2,15 @@
 // record. MessageViews point into it.
 #pragma once
 
+#include "name_space.h"
+
 #include "tenon/proto/message.h"
 #include "tenon/sdk/message.h"
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <forward_list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -30,6 +33,8 @@ struct MessageBlock {
   std::atomic<std::size_t> references{1};
   std::shared_ptr<const void> keep{};  ///< the buffer that the slots point into
   std::string broker{};
+  NameSpace names{};
+  std::forward_list<std::string> topics{};  ///< those that are no part of what slots point to
   std::mutex inflate_mutex{};
   std::unique_ptr<MessageSlot[]> slots{};
   std::size_t size = 0;
@@ -48,6 +53,7 @@ struct MessageBlock {
 /// returned. `keep` keeps the bytes alive.
 std::vector<MessageView> decode_messages(std::span<const std::byte> bytes,
                                          std::shared_ptr<const void> keep,
-                                         std::string_view broker);
+                                         std::string_view broker,
+                                         const NameSpace& names = {});
 
 }  // namespace tenon::sdk::detail

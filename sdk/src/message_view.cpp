@@ -38,7 +38,8 @@ std::size_t count_records(std::span<const std::byte> bytes) noexcept {
 
 std::vector<MessageView> decode_messages(std::span<const std::byte> bytes,
                                          std::shared_ptr<const void> keep,
-                                         std::string_view broker) {
+                                         std::string_view broker,
+                                         const NameSpace& names) {
   std::vector<MessageView> out;
   const std::size_t expected = count_records(bytes);
   if (expected == 0) {
@@ -47,7 +48,9 @@ std::vector<MessageView> decode_messages(std::span<const std::byte> bytes,
   auto block = std::make_unique<MessageBlock>();
   block->keep = std::move(keep);
   block->broker = std::string(broker);
+  block->names = names;
   block->slots = std::make_unique<MessageSlot[]>(expected);
+  std::string_view wire_before;
   for (std::size_t i = 0; i < expected; ++i) {
     const auto decoded = proto::decode_message(bytes);
     if (decoded.has_error()) {
@@ -63,6 +66,14 @@ std::vector<MessageView> decode_messages(std::span<const std::byte> bytes,
     if (slot.topic.starts_with("%RETRY%")) {
       slot.topic =
           proto::find_property(slot.m.properties, proto::prop::kRetryTopic).value_or(slot.topic);
+    }
+    if (!names.empty()) {
+      // Mostly all records are of one topic.
+      const std::string_view wire = slot.topic;
+      slot.topic = i > 0 && wire == wire_before
+                       ? block->slots[i - 1].topic
+                       : std::string_view(block->topics.emplace_front(names.unwrap(wire)));
+      wire_before = wire;
     }
     bytes = bytes.subspan(static_cast<std::size_t>(slot.m.total_bytes));
     block->size = i + 1;
@@ -164,7 +175,7 @@ std::int64_t MessageView::queue_offset() const noexcept {
   return slot_->m.queue_offset;
 }
 Queue MessageView::queue() const {
-  return {std::string(slot_->m.topic), block_->broker, slot_->m.queue_id};
+  return {block_->names.unwrap(slot_->m.topic), block_->broker, slot_->m.queue_id};
 }
 
 std::string MessageView::id() const {

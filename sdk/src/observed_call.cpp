@@ -18,6 +18,10 @@ bool wanted_by(const ConsumeHook& hook, const MessageView& message) noexcept {
   return wants;
 }
 
+bool looked_at(const ConsumerCore& core) noexcept {
+  return core.client().tracer() != nullptr || !core.options().hooks.empty();
+}
+
 }  // namespace
 
 ObservedCall::ObservedCall(const ConsumerCore& core,
@@ -25,7 +29,8 @@ ObservedCall::ObservedCall(const ConsumerCore& core,
                            std::span<const MessageView> messages)
     : core_(core),
       clock_(core.client().clock()),
-      call_{core.group(), queue, messages} {
+      queue_(looked_at(core) ? core.client().names().unwrap(queue) : Queue()),
+      call_{core.shown_group(), queue_, messages} {
   if (Tracer* const tracer = core_.client().tracer();
       tracer != nullptr && tracer->log->traces(queue.topic)) {
     log_ = tracer->log;

@@ -29,6 +29,7 @@ class ObservedCall {
   // The client may be gone when the call ends: nothing of it is touched then.
   const ConsumerCore& core_;
   const Clock& clock_;
+  const Queue queue_;  ///< as the program calls it; empty where nobody looks
   const ConsumeCall call_;
   std::shared_ptr<TraceLog> log_{};  ///< null: not traced
   bool seen_ = false;

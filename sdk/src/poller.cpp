@@ -386,7 +386,7 @@ Result<PullResult> Poller::pull(const Queue& queue,
   switch (answer->code) {
     case Code::kSuccess: {
       auto bytes = std::make_shared<std::string>(std::move(answer->body));
-      out.messages = decode_messages(as_bytes(*bytes), bytes, queue.broker);
+      out.messages = decode_messages(as_bytes(*bytes), bytes, queue.broker, core_.client_.names());
       filter_by_tag({data.value().tags.begin(), data.value().tags.end()}, out.messages);
       out.status =
           out.messages.empty() ? PullResult::Status::kNothingWanted : PullResult::Status::kFound;

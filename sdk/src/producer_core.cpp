@@ -91,6 +91,11 @@ bool is_internal(std::string_view group) noexcept {
   return group == "CLIENT_INNER_PRODUCER" || group == TraceLog::kGroup;
 }
 
+const NameSpace& names_of(const ClientCore& client, std::string_view group) noexcept {
+  static const NameSpace none;
+  return is_internal(group) ? none : client.names();
+}
+
 Result<void> check(const ProducerOptions& o) {
   if (auto r = check_group(o.group); !r) {
     return r;
@@ -119,6 +124,7 @@ Result<std::shared_ptr<ProducerCore>> ProducerCore::create(ClientCore& client,
   if (options.group.empty()) {
     options.group = "tenon_producer";
   }
+  options.group = names_of(client, options.group).wrap(options.group);
   if (options.selector.empty() && options.fault_tolerance == FaultTolerance::kOff) {
     options.selector = client.options().selector;
   }
@@ -140,7 +146,9 @@ Result<std::shared_ptr<ProducerCore>> ProducerCore::create(ClientCore& client,
 
 ProducerCore::ProducerCore(ClientCore& client, ProducerOptions options)
     : client_(client),
+      names_(names_of(client, options.group)),
       options_(std::move(options)),
+      shown_group_(names_.unwrap(options_.group)),
       lane_(client.next_lane()),
       tracer_(is_internal(options_.group) ? nullptr : client.tracer()) {}
 
@@ -164,7 +172,7 @@ TopicSlotPtr ProducerCore::make_slot(const TopicInfoPtr& info) {
   }
   slot->queues.reserve(info->publish.size());
   for (std::size_t i = 0; i < info->publish.size(); ++i) {
-    slot->queues.push_back(info->queue_at(i));
+    slot->queues.push_back(names_.unwrap(info->queue_at(i)));
   }
   if (selector_) {
     slot->plugin_set = std::make_unique<SelectorPlugin::QueueSet>(
@@ -191,13 +199,23 @@ void ProducerCore::collect_topics(std::set<std::string>& out) const {
 }
 
 Result<void> ProducerCore::check_options(const Message& m, const SendOptions& how) const {
-  if (how.queue != nullptr && how.queue->topic != m.topic) {
+  if (how.queue != nullptr && how.queue->topic != m.topic &&
+      names_.wrap(how.queue->topic) != names_.wrap(m.topic)) {
     return make_error(Errc::kInvalidArgument, "message's topic not equal mq's topic");
   }
   if (how.timeout.count() < 0) {
     return make_error(Errc::kInvalidArgument, "timeout must not be negative");
   }
   return {};
+}
+
+/// Trap: the limits hold for the name with the namespace (client §1.3).
+Result<std::string> ProducerCore::wire_topic(std::string_view topic) const {
+  std::string wire = names_.wrap(topic);
+  if (auto r = check_topic(wire); !r) {
+    return std::move(r).error();
+  }
+  return wire;
 }
 
 SendOp* ProducerCore::begin(SendForm form,
@@ -210,6 +228,9 @@ SendOp* ProducerCore::begin(SendForm form,
   op->keep = shared_from_this();
   op->done = std::move(done);
   op->topic = topic;
+  if (!names_.empty()) {
+    op->shown_topic = names_.unwrap(topic);
+  }
   op->form = form;
   op->begin_ns = client_.clock().mono_ns();
   op->deadline_ns = op->begin_ns + static_cast<std::uint64_t>(timeout.count() > 0
@@ -226,6 +247,7 @@ Result<void> ProducerCore::fill(SendOp& op, Message&& message) {
   op.id.resize(kMessageIdChars);
   client_.message_ids().next(op.header.born_ms, op.id.data());
   put_properties(op.properties, message, op.id);
+  put_property(op.properties, proto::prop::kInstanceId, names_.name());
   if (auto r = check_properties_size(op.properties.size()); !r) {
     return r;
   }
@@ -259,11 +281,22 @@ void ProducerCore::start(Message message,
   if (checked && !options_.hooks.empty()) {
     checked = check_hooks(message);
   }
+  std::string_view topic = message.topic;
+  Result<std::string> wire = std::string();
+  // Trap: a reply goes to a topic of the broker, which is in no namespace.
+  if (checked && !names_.empty() && (extras == nullptr || !extras->reply)) {
+    wire = wire_topic(message.topic);
+    if (wire) {
+      topic = *wire;
+    } else {
+      checked = std::move(wire).error();
+    }
+  }
   if (!checked) {
     done(std::move(checked).error());
     return;
   }
-  SendOp* op = begin(form, message.topic, std::move(done), how.timeout);
+  SendOp* op = begin(form, topic, std::move(done), how.timeout);
   op->sharding_key = how.sharding_key;
   if (extras != nullptr) {
     op->extra_properties = extras->properties;
@@ -435,6 +468,10 @@ Result<std::vector<Receipt>> ProducerCore::send_batch(std::span<Message> message
   if (auto r = check_options(messages.front(), how); !r) {
     return std::move(r).error();
   }
+  auto topic = wire_topic(messages.front().topic);
+  if (!topic) {
+    return std::move(topic).error();
+  }
   std::vector<Receipt> receipts;
   while (!messages.empty()) {
     std::size_t taken = 0;
@@ -444,11 +481,12 @@ Result<std::vector<Receipt>> ProducerCore::send_batch(std::span<Message> message
       return std::move(body).error();
     }
     auto receipt = wait_for([&](Callback done) {
-      SendOp* op = begin(SendForm::kBlocking, messages.front().topic, std::move(done), how.timeout);
+      SendOp* op = begin(SendForm::kBlocking, *topic, std::move(done), how.timeout);
       op->slot = find_slot(op->topic);
       op->id = std::move(ids);
       put_property(
           op->properties, proto::prop::kWait, messages.front().wait_store_ok ? "true" : "false");
+      put_property(op->properties, proto::prop::kInstanceId, names_.name());
       op->header.properties = op->properties;
       op->header.batch = true;
       op->body = std::move(*body);
@@ -472,17 +510,18 @@ Result<std::vector<Receipt>> ProducerCore::send_batch(std::span<Message> message
 }
 
 Result<std::vector<Queue>> ProducerCore::queues(std::string_view topic) {
-  if (auto r = check_topic(topic); !r) {
-    return std::move(r).error();
+  auto wire = wire_topic(topic);
+  if (!wire) {
+    return std::move(wire).error();
   }
   auto info = client_.routes().resolve_blocking(
-      std::string(topic), options_.create_topic_key, options_.default_topic_queues);
+      *wire, options_.create_topic_key, options_.default_topic_queues);
   if (!info) {
     return std::move(info).error();
   }
   std::vector<Queue> out;
   for (std::size_t i = 0; i < (*info)->publish.size(); ++i) {
-    out.push_back((*info)->queue_at(i));
+    out.push_back(names_.unwrap((*info)->queue_at(i)));
   }
   return out;
 }

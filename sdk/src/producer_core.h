@@ -95,6 +95,7 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
                 Callback done,
                 std::chrono::milliseconds timeout);
   Result<void> check_options(const Message& m, const SendOptions& how) const;
+  Result<std::string> wire_topic(std::string_view topic) const;
   Result<void> fill(SendOp& op, Message&& message);
   void launch(SendOp* op);
   bool choose_queue(SendOp& op);
@@ -118,6 +119,10 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
   Receipt make_receipt(const SendOp& op, const proto::CommandView& response) const;
   std::int64_t remaining_ms(const SendOp& op) const noexcept;
   const std::string& broker_name(const SendOp& op) const noexcept;
+  /// As the program calls it.
+  static const std::string& shown_topic(const SendOp& op) noexcept {
+    return op.shown_topic.empty() ? op.topic : op.shown_topic;
+  }
 
   void complete(SendOp* op, Result<Receipt> result);
   void release(SendOp* op);
@@ -132,7 +137,9 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
                                    std::string& ids);
 
   ClientCore& client_;
+  const NameSpace& names_;  ///< of producers of the SDK itself an empty one
   const ProducerOptions options_;
+  const std::string shown_group_;  ///< as the program calls it
   const std::size_t lane_;
   Tracer* const tracer_;  ///< null: not traced
   std::shared_ptr<SelectorPlugin> selector_;

@@ -181,7 +181,8 @@ void ConsumerCore::on_pull(const QueueStatePtr& state, tenon::Result<net::RpcAns
 void ConsumerCore::on_found(const QueueStatePtr& state,
                             const proto::CommandView& response,
                             const net::BufferRef& keep) {
-  std::vector<MessageView> messages = decode_messages(response.body, keep, state->queue.broker);
+  std::vector<MessageView> messages =
+      decode_messages(response.body, keep, state->queue.broker, client_.names());
   if (const SubscriptionPtr wanted = subscription(state->queue.topic)) {
     filter_by_tag(wanted->tags, messages);
   }

@@ -69,10 +69,13 @@ void ConsumerCore::tell_queues(const std::string& topic) {
     return;
   }
   ToldQueues now;
-  now.all = info->subscribe;
-  for (Queue& q : owned()) {
-    if (q.topic == topic) {
-      now.mine.push_back(std::move(q));
+  const NameSpace& names = client_.names();
+  for (const Queue& q : info->subscribe) {
+    now.all.push_back(names.unwrap(q));
+  }
+  for (const QueueStatePtr& state : states()) {
+    if (state->queue.topic == topic) {
+      now.mine.push_back(names.unwrap(state->queue));
     }
   }
   ToldQueues& before = told_[topic];
@@ -81,7 +84,7 @@ void ConsumerCore::tell_queues(const std::string& topic) {
   }
   before = now;
   try {
-    options_.queues_changed(topic, now.all, now.mine);
+    options_.queues_changed(names.unwrap(topic), now.all, now.mine);
   } catch (const std::exception& e) {
     log_error("sdk", "queues_changed threw what=\"{}\"", e.what());
   } catch (...) {

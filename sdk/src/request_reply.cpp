@@ -128,7 +128,7 @@ void ProducerCore::start_request(Message message,
   put_property(extra, proto::prop::kCorrelationId, request->id);
   put_property(extra, proto::prop::kReplyToClient, client_.id());
   put_property(extra, proto::prop::kTtl, std::to_string(timeout.count()));  // Trap: milliseconds
-  const std::string topic = request->message.topic;
+  const std::string topic = names_.wrap(request->message.topic);
   {
     const std::scoped_lock lock(requests_mutex_);
     requests_[request->id] = request;
@@ -168,7 +168,7 @@ void ProducerCore::announce_then_send(const std::shared_ptr<PendingRequest>& req
   const bool started = client_.heartbeat([self = shared_from_this(), request] {
     {
       const std::scoped_lock lock(self->requests_mutex_);
-      self->announced_.insert(request->message.topic);
+      self->announced_.insert(self->names_.wrap(request->message.topic));
     }
     self->send_request(request);
   });
@@ -308,8 +308,9 @@ Result<Receipt> ProducerCore::reply(const MessageView& request,
 }
 
 Result<std::string> ProducerCore::recall(std::string_view topic, std::string_view handle) {
-  if (auto r = check_topic(topic); !r) {
-    return std::move(r).error();
+  const auto wire = wire_topic(topic);
+  if (!wire) {
+    return wire.error();
   }
   if (topic.starts_with("%RETRY%") || topic.starts_with("%DLQ%")) {
     return make_error(Errc::kInvalidArgument, "messages of this topic cannot be recalled");
@@ -319,7 +320,7 @@ Result<std::string> ProducerCore::recall(std::string_view topic, std::string_vie
     return make_error(Errc::kInvalidArgument, "recall handle is invalid");
   }
   auto info = client_.routes().resolve_blocking(
-      std::string(topic), options_.create_topic_key, options_.default_topic_queues);
+      *wire, options_.create_topic_key, options_.default_topic_queues);
   if (!info) {
     return std::move(info).error();
   }
@@ -329,7 +330,7 @@ Result<std::string> ProducerCore::recall(std::string_view topic, std::string_vie
   }
   proto::Command c = make_request(proto::RequestCode::kRecallMessage);
   c.set("producerGroup", options_.group);
-  c.set("topic", topic);
+  c.set("topic", *wire);
   c.set("recallHandle", handle);
   c.set("bname", broker);
   auto answer = client_.calls().ask_ok(address, std::move(c), kRecallTimeout);
@@ -338,7 +339,7 @@ Result<std::string> ProducerCore::recall(std::string_view topic, std::string_vie
   }
   std::string id(answer->field("msgId").value_or(""));
   if (tracer_ != nullptr && tracer_->log->traces(topic)) {
-    tracer_->log->recalled(options_.group, topic, id, true, {});
+    tracer_->log->recalled(shown_group_, topic, id, true, {});
   }
   return id;
 }

@@ -263,7 +263,7 @@ Receipt ProducerCore::make_receipt(const SendOp& op, const proto::CommandView& r
     r.status = SendStatus::kSlaveNotAvailable;
   }
   r.id = op.id;
-  r.queue = {op.topic, broker_name(op), op.header.queue_id};
+  r.queue = {shown_topic(op), broker_name(op), op.header.queue_id};
   for (const proto::Field& f : response.fields) {
     if (f.key == "msgId") {
       r.offset_id = f.value;
@@ -328,7 +328,7 @@ void ProducerCore::on_failure(SendOp* op, Error error) {
   if (op->attempts > 1) {
     const std::uint64_t cost = (client_.clock().mono_ns() - op->begin_ns) / 1'000'000;
     error.remark += " (Send [" + std::to_string(op->attempts) + "] times, still failed, cost [" +
-                    std::to_string(cost) + "]ms, Topic: " + op->topic + ", BrokersSent: [" +
+                    std::to_string(cost) + "]ms, Topic: " + shown_topic(*op) + ", BrokersSent: [" +
                     op->brokers_sent + "])";
   }
   error.outcome_unknown = op->outcome_unknown;

@@ -53,8 +53,8 @@ Result<void> ProducerCore::check_hooks(const Message& message) const {
 SendAttempt ProducerCore::seen_attempt(const SendOp& op) const {
   SendAttempt out;
   const TopicInfo::Broker& broker = op.slot->info->brokers[op.broker];
-  out.group = options_.group;
-  out.topic = op.topic;
+  out.group = shown_group_;
+  out.topic = shown_topic(op);
   out.id = op.id;
   out.tag = send_property(op, proto::prop::kTags);
   out.keys = send_property(op, proto::prop::kKeys);

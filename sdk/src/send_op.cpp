@@ -20,6 +20,7 @@ std::size_t pick_round_robin(const TopicInfo& info,
 void SendOp::reset() {
   done.reset();
   topic.clear();
+  shown_topic.clear();
   body = std::string();
   properties.clear();
   id.clear();

@@ -59,7 +59,8 @@ struct SendOp {
   std::shared_ptr<ProducerCore> keep{};  ///< while in flight
   Producer::Callback done{};
 
-  std::string topic{};
+  std::string topic{};        ///< as servers call it
+  std::string shown_topic{};  ///< as the program calls it; empty: the same
   std::string body{};
   std::string properties{};
   std::string id{};  ///< UNIQ_KEY; batch: joined by commas

@@ -96,7 +96,8 @@ void ClientCore::answer_request(const net::ConnectionPtr& connection,
     }
     case Request::kConsumeMessageDirectly: {
       const auto c = group_of("consumerGroup");
-      auto messages = decode_messages(request.body, keep, request.field("brokerName").value_or(""));
+      auto messages =
+          decode_messages(request.body, keep, request.field("brokerName").value_or(""), names_);
       if (!c || messages.empty() || !c->has_listener()) {
         answer(proto::ResponseCode::kSystemError,
                c && !c->has_listener() ? "the consumer pulls, it has no listener"
@@ -128,7 +129,7 @@ void ClientCore::answer_request(const net::ConnectionPtr& connection,
 void ClientCore::on_transaction_check(const net::ConnectionPtr& connection,
                                       const proto::CommandView& request,
                                       const net::BufferRef& keep) {
-  auto messages = decode_messages(request.body, keep, request.field("bname").value_or(""));
+  auto messages = decode_messages(request.body, keep, request.field("bname").value_or(""), names_);
   if (messages.empty()) {
     return;
   }
@@ -188,7 +189,7 @@ bool ClientCore::on_reply(const proto::CommandView& request) {
   r.properties = properties;
   auto bytes = std::make_shared<std::string>(proto::encoded_message_bytes(r), '\0');
   proto::encode_message(r, reinterpret_cast<std::byte*>(bytes->data()));
-  const auto messages = decode_messages(tenon::as_bytes(*bytes), bytes, "");
+  const auto messages = decode_messages(tenon::as_bytes(*bytes), bytes, "", names_);
   if (messages.empty()) {
     return false;
   }

@@ -1,57 +1,33 @@
 #include "signing_rpc.h"
 
-#include "tenon/base/check.h"
+#include "decoded_request.h"
+
 #include "tenon/proto/acl.h"
 
 #include <string>
 #include <utility>
-#include <vector>
 
 namespace tenon::sdk::detail {
 namespace {
 
-/// One request: its fields, with those of the account, and its signature. The views point into
-/// `frame_` and `account_`.
+/// One request with the fields of the account and its signature.
 class Signed {
  public:
   Signed(const net::RpcEncoder& encode, Credentials account)
-      : account_(std::move(account)) {
-    encode(frame_, 0);
-    const auto decoded =
-        proto::decode_command({reinterpret_cast<std::byte*>(frame_.data()), frame_.size()}, view_);
-    TENON_CHECK(decoded.has_value(), "a request of ours cannot be decoded");
-    fields_.assign(view_.fields.begin(), view_.fields.end());
-    fields_.push_back({proto::kAclAccessKey, account_.access_key});
+      : account_(std::move(account)),
+        request_(encode) {
+    request_.add(proto::kAclAccessKey, account_.access_key);
     if (!account_.security_token.empty()) {
-      fields_.push_back({proto::kAclSecurityToken, account_.security_token});
+      request_.add(proto::kAclSecurityToken, account_.security_token);
     }
-    signature_ = proto::acl_signature(account_.secret_key, fields_, view_.body);
+    signature_ = proto::acl_signature(account_.secret_key, request_.fields(), request_.view().body);
+    request_.add(proto::kAclSignature, signature_);
   }
-  Signed(const Signed&) = delete;
-  Signed& operator=(const Signed&) = delete;
-
-  void encode(std::string& out, std::int32_t opaque) const {
-    proto::FrameWriter::Head head;
-    head.code = view_.code;
-    head.opaque = opaque;
-    head.flag = view_.flag;
-    head.kind = view_.kind;
-    head.language = view_.language;
-    head.version = view_.version;
-    head.remark = view_.remark;
-    proto::FrameWriter w(out, head);
-    for (const proto::Field& field : fields_) {
-      w.field(field.key, field.value);
-    }
-    w.field(proto::kAclSignature, signature_);
-    w.finish(view_.body);
-  }
+  void encode(std::string& out, std::int32_t opaque) const { request_.encode(out, opaque); }
 
  private:
   const Credentials account_;
-  std::string frame_{};
-  proto::CommandView view_{};
-  std::vector<proto::Field> fields_{};
+  DecodedRequest request_;
   std::string signature_{};
 };
 

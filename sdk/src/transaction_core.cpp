@@ -72,6 +72,7 @@ Result<std::shared_ptr<TransactionCore>> TransactionCore::create(ClientCore& cli
   std::shared_ptr<TransactionCore> made(
       new TransactionCore(client, std::move(options), std::move(execute), std::move(check)));
   made->producer_ = std::move(*producer);
+  made->shown_group_ = client.names().unwrap(made->group());
   made->pool_ = std::make_shared<ListenerPool>(
       made->options_.threads,
       1,
@@ -212,7 +213,7 @@ void TransactionCore::end(const Message& message,
   if (!half.transaction_id.empty()) {
     c.set("transactionId", half.transaction_id);
   }
-  c.set("topic", half.queue.topic);
+  c.set("topic", client_.names().wrap(half.queue.topic));
   c.set("bname", half.queue.broker);
   c.remark = remark;
   std::string keys;
@@ -220,7 +221,7 @@ void TransactionCore::end(const Message& message,
     keys += (keys.empty() ? "" : " ") + key;
   }
   TransactionEnd told;
-  told.group = group();
+  told.group = shown_group_;
   told.topic = half.queue.topic;
   told.id = half.id;
   told.transaction_id = half.transaction_id;
@@ -275,13 +276,13 @@ void TransactionCore::on_check(Check check, std::function<void(proto::Command)> 
     const auto unique = shared->message.property(proto::prop::kUniqKey);
     c.set("msgId", unique ? *unique : std::string_view(shared->message_id));
     c.set("transactionId", shared->transaction_id);
-    c.set("topic", shared->message.topic());
+    c.set("topic", self->client_.names().wrap(shared->message.topic()));
     c.set("bname", shared->message.broker());
     c.remark = remark;
     const MessageView& m = shared->message;
     const std::string id = m.id();
     TransactionEnd told;
-    told.group = self->group();
+    told.group = self->shown_group_;
     told.topic = m.topic();
     told.id = id;
     told.transaction_id = shared->transaction_id;

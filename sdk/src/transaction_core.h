@@ -67,6 +67,7 @@ class TransactionCore final : public std::enable_shared_from_this<TransactionCor
   const Execute execute_;
   const CheckListener check_;
   std::shared_ptr<ProducerCore> producer_;
+  std::string shown_group_;  ///< as the program calls it
   std::shared_ptr<ListenerPool> pool_;
   std::atomic<std::size_t> waiting_{0};
   std::mutex mutex_;

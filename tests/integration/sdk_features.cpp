@@ -401,6 +401,38 @@ void trace(const Setup& s) {
   std::printf("traced %s\n", sent->id.c_str());
 }
 
+/// Beside a Java client, in the namespace that --config names: topic "Shared" with 4 queues and group
+/// "both" are there. Sends one message to each queue, then consumes what comes until standard input
+/// ends; says what it got.
+void beside_java(const Setup& s) {
+  auto client = s.client();
+  auto producer = sdk::Producer::open(client, {.group = "ours"}).value();
+  const auto queues = producer.queues("Shared");
+  REQUIRE_OK(queues);
+  CHECK_THAT(queues->size() == 4);
+  Inbox inbox;
+  auto consumer =
+      sdk::PushConsumer::concurrent(client, consumer_options("both", "Shared"), into(inbox))
+          .value();
+  for (const sdk::Queue& queue : *queues) {
+    sdk::SendOptions there;
+    there.queue = &queue;
+    const auto r = producer.send(text_message("Shared", "from ours"), there);
+    REQUIRE_OK(r);
+    CHECK_THAT(r->queue.topic == "Shared");
+    std::printf("sent %s\n", r->id.c_str());
+  }
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
+  CHECK_OK(consumer.close());
+  const std::scoped_lock lock(inbox.mutex);
+  for (const auto& m : inbox.messages) {
+    CHECK_THAT(m.topic() == "Shared");
+    std::printf("got %s\n", m.id().c_str());
+  }
+}
+
 constexpr Part kParts[] = {{"orderly", orderly},
                            {"subscribe", subscribe},
                            {"transactions", transactions},
@@ -409,9 +441,15 @@ constexpr Part kParts[] = {{"orderly", orderly},
                            {"pull_shared", pull_shared},
                            {"pull_assigned", pull_assigned},
                            {"trace", trace}};
+constexpr Part kOnDemand[] = {{"beside_java", beside_java}};
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == kOnDemand[0].first) {
+      return run_parts(kOnDemand, argc, argv);
+    }
+  }
   return run_parts(kParts, argc, argv);
 }

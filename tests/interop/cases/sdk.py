@@ -114,6 +114,50 @@ def java_group(ctx):
     clusters.wait_for("two members that own what AVG gives them", lambda: agreed(2), 60, every=0.2)
 
 
+@case("sdk-in-java-namespace", java_too=True, needs=("java-4.9.8",))
+def java_namespace(ctx):
+    """A Java consumer and ours in one namespace, topic and group: each message reaches one of them, whoever sent it; a stranger to the namespace gets nothing."""
+    cluster, space = ctx.shared(), unique("space_").replace(".", "_")
+    create_topic(cluster, space + "%Shared", 4)
+    create_topic(cluster, "Shared", 4)
+    config = os.path.join(ctx.folder, "namespace.toml")
+    with open(config, "w") as f:
+        f.write(f'namespace = "{space}"\n')
+    theirs = ctx.client("java-4.9.8", "consume", cluster.namesrv, group="both", topic="Shared", namespace=space, timeout=120)
+    theirs.started()
+    ours = subprocess.Popen([os.path.join(TESTS, "sdk_features"), "--namesrv", cluster.namesrv, "--only", "beside_java", "--config", config], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ctx.folder, env=dict(os.environ, HOME=ctx.temp("home")))
+    try:
+        sent = [ours.stdout.readline().split()[1] for _ in range(4)]
+
+        def members():
+            with remoting.Client(cluster.broker) as c:
+                a = c.call(38, {"consumerGroup": space + "%both"})
+            ids = json.loads(a.body)["consumerIdList"] if a.code == 0 else []
+            return ids if len(ids) == 2 and all(queues_of(cluster.broker, space + "%both", m, space + "%Shared") == q for m, q in averagely(ids, 4).items()) else None
+        clusters.wait_for("two members that share the queues", members, 30, every=0.1)
+        producer = ctx.client("java-4.9.8", "produce", cluster.namesrv, group="theirs", topic="Shared", namespace=space, count=8)
+        assert producer.wait(60) == 0, producer.describe()
+        sent += [l["msgId"] for l in producer.acknowledged()]
+        assert len(sent) == 12 and all(l["topic"] == "Shared" for l in producer.acknowledged()), sent
+
+        def offsets():
+            with remoting.Client(cluster.broker) as c:
+                return sum(len(c.read_queue(space + "%Shared", q)) for q in range(4)), sum(len(c.read_queue("Shared", q)) for q in range(4))
+        assert offsets() == (12, 0), offsets()
+        theirs.until("its share", lambda r: len(r.received()) >= 4, 30)
+        out, _ = ours.communicate(timeout=30)
+    finally:
+        ours.kill()
+    assert ours.returncode == 0, out
+    theirs.stop()
+    mine, java = re.findall(r"^got (\w+)$", out, re.M), [l["msgId"] for l in theirs.received()]
+    assert all(l["topic"] == "Shared" for l in theirs.received()), theirs.received()
+    assert sorted(set(mine + java)) == sorted(sent), (mine, java, sent)
+    assert len(mine) >= 4, (mine, java)
+    return f"{len(mine)} to ours, {len(java)} to theirs"
+
+
 @case("sdk-hash-like-java", java_too=True, needs=("java-4.9.8",))
 def hash_like_java(ctx):
     """Ordered messages of a Java producer and of ours with the same key go to the same queue."""

@@ -27,6 +27,8 @@ connections_per_broker = 3
 instance_name = "i"
 client_ip = "10.0.0.9"
 unit_name = "u"
+namespace = "ns"
+stream_requests = true
 header_encoding = "json"
 plugin_dirs = ["/opt/strategies"]
 route_refresh_ms = "10s"
@@ -66,6 +68,8 @@ allocator = "AVG_BY_CIRCLE"
     CHECK(o.instance_name == "i");
     CHECK(o.client_ip == "10.0.0.9");
     CHECK(o.unit_name == "u");
+    CHECK(o.name_space == "ns");
+    CHECK(o.stream_requests);
     CHECK(o.header_encoding == HeaderEncoding::kJson);
     CHECK(o.plugin_dirs == std::vector<std::string>{"/opt/strategies"});
     CHECK(o.route_refresh == 10s);

@@ -28,14 +28,16 @@ std::int64_t local_ms(int year, int month, int day, int hour) {
 }  // namespace
 
 TEST_SUITE("sdk/identity") {
-  TEST_CASE("a client id is ip@pid#n, then @unit, and two of one process differ") {
-    const std::string a = make_client_id("10.0.0.1", "", "");  // client §14 Identity
+  TEST_CASE("a client id is ip@pid#n, then @unit, then @STREAM, and two of one process differ") {
+    const std::string a = make_client_id("10.0.0.1", "", "");  // client §14.1
     const std::string b = make_client_id("10.0.0.1", "", "");
     CHECK(a != b);
     CHECK(a.starts_with("10.0.0.1@"));
     CHECK(a.find('#') != std::string::npos);
     CHECK(make_client_id("10.0.0.1", "me", "") == "10.0.0.1@me");
     CHECK(make_client_id("10.0.0.1", "me", "u1") == "10.0.0.1@me@u1");
+    CHECK(make_client_id("10.0.0.1", "me", "u1", true) == "10.0.0.1@me@u1@STREAM");
+    CHECK(make_client_id("10.0.0.1", "me", "", true) == "10.0.0.1@me@STREAM");
   }
 
   TEST_CASE("the id of the specification's example") {  // client §14 Producer

@@ -50,6 +50,14 @@ struct ClientOptions {
                             ///< is unique
   std::string client_ip{};  ///< first part of the client id; empty: found
   std::string unit_name{};
+  /// What this client calls T and g is for servers and other clients name_space%T and name_space%g:
+  /// topics, groups and queues of all calls, messages and receipts are inside it. Java's
+  /// setNamespace(). Letters, digits, _ and -. Empty: none, unless name_servers is the address of an
+  /// instance (MQ_INST_..._....).
+  std::string name_space{};
+  /// Requests say that they are of a stream client (field ReqT) and the client id ends with @STREAM,
+  /// as those of Java's pull consumers, for services that tell the two kinds apart.
+  bool stream_requests = false;
   Executor executor{};  ///< runs send callbacks and listeners; empty: I/O threads and own threads
   HeaderEncoding header_encoding = HeaderEncoding::kBinary;  ///< of send requests
   std::vector<std::string>

@@ -114,6 +114,7 @@ public class Scenario {
         producer.setNamesrvAddr(one(opt, "namesrv", ""));
         producer.setSendMsgTimeout(10000);
         producer.setMqClientApiTimeout(15000); // a cold JVM among many others needs more than 3 s now and then
+        if (opt.containsKey("namespace")) producer.setNamespace(one(opt, "namespace", ""));
         producer.start();
         int failed = 0, n = 0;
         if (opt.containsKey("batch")) {
@@ -159,6 +160,7 @@ public class Scenario {
         DefaultMQPushConsumer consumer = new DefaultMQPushConsumer(one(opt, "group", ""));
         consumer.setNamesrvAddr(one(opt, "namesrv", ""));
         consumer.setMqClientApiTimeout(15000);
+        if (opt.containsKey("namespace")) consumer.setNamespace(one(opt, "namespace", ""));
         consumer.setConsumeFromWhere(ConsumeFromWhere.CONSUME_FROM_FIRST_OFFSET);
         for (String topic : opt.get("topic")) {
             if (opt.containsKey("sql")) consumer.subscribe(topic, MessageSelector.bySql(one(opt, "sql", "")));
