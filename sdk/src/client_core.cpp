@@ -228,8 +228,8 @@ Result<void> ClientCore::start(const CoreDeps& deps) {
   if (*credentials) {
     rpc_ = sign_requests(std::move(rpc_), std::move(*credentials));
   }
-  if (options_.stream_requests) {
-    rpc_ = mark_as_stream(std::move(rpc_));
+  if (options_.stream_requests || !options_.rpc_hooks.empty()) {
+    rpc_ = hook_requests(std::move(rpc_), options_.rpc_hooks, options_.stream_requests, clock_);
   }
   calls_ = std::make_unique<Calls>(*rpc_);
   routes_ = std::make_unique<Routes>(*calls_,

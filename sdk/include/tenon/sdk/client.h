@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tenon/sdk/credentials.h"
+#include "tenon/sdk/hooks.h"
 #include "tenon/sdk/message.h"
 #include "tenon/sdk/result.h"
 #include "tenon/sdk/tls.h"
@@ -68,7 +69,8 @@ struct ClientOptions {
   CredentialsSource credentials_from{};  ///< asked for every request, instead of the former two
   TlsOptions tls{};
   TraceOptions trace{};
-  std::string selector{};   ///< of producers that name none: see ProducerOptions::selector
+  std::vector<RpcHook> rpc_hooks{};  ///< see every request and its answer
+  std::string selector{};            ///< of producers that name none: see ProducerOptions::selector
   std::string allocator{};  ///< of consumers that name none: see PushConsumerOptions::allocator
   std::chrono::milliseconds route_refresh{30'000};
   std::chrono::milliseconds heartbeat{30'000};

@@ -9,7 +9,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace tenon::sdk {
@@ -74,6 +77,41 @@ struct ConsumeHook {
   /// On the listener's thread, or that of poll().
   std::function<void(const ConsumeCall&)> before{};
   std::function<void(const ConsumeCall&, const ConsumeResult&)> after{};
+};
+
+struct RpcField {
+  std::string_view name{};
+  std::string_view value{};
+};
+
+/// A request to a name server or broker, as it is written. Everything is valid during the call only.
+struct RpcRequest {
+  std::string_view address{};  ///< "host:port"
+  int code = 0;                ///< RocketMQ's request code: 310 a send, 11 a pull, 105 a route …
+  bool oneway = false;
+  std::span<const RpcField> fields{};  ///< of the header, without the signature
+  std::string_view body{};
+  TENON_SDK_API std::optional<std::string_view> field(std::string_view name) const noexcept;
+};
+
+struct RpcResponse {
+  int code = 0;  ///< 0 success
+  std::string_view remark{};
+  std::span<const RpcField> fields{};
+  std::string_view body{};
+  TENON_SDK_API std::optional<std::string_view> field(std::string_view name) const noexcept;
+};
+
+/// Hooks of a client, called in the order of ClientOptions::rpc_hooks for every request, whatever
+/// it is for: tokens for a gateway, tracing of calls, counting. They run in the middle of sends and
+/// pulls: they must be quick and must not block nor use the client.
+struct RpcHook {
+  /// On the thread that sends, which may be one of the client. What is put into `add` becomes fields
+  /// of the header and is signed with the rest; a name that the request has already is left alone.
+  std::function<void(const RpcRequest&, std::map<std::string, std::string>& add)> before{};
+  /// On an I/O thread: the answer, whatever its code, or why there is none. Not for one-way requests.
+  std::function<void(const RpcRequest&, const Result<RpcResponse>&, std::chrono::milliseconds cost)>
+      after{};
 };
 
 /// Told when the queues of a topic are others than before, or those that this member consumes.
