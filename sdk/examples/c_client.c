@@ -52,12 +52,46 @@ static int send_three(tenon_client* client, const char* topic) {
 }
 /* [/c] */
 
+/* [c administration] */
+static void on_progress(void* arg, const tenon_queue_progress* p) {
+  (void)arg;
+  printf("%s/%s/%d: %lld to go\n",
+         p->queue.topic,
+         p->queue.broker,
+         (int)p->queue.id,
+         (long long)(p->broker_offset - p->consumer_offset));
+}
+
+static int show_progress(tenon_client* client, const char* group) {
+  tenon_admin* admin = NULL;
+  if (tenon_admin_open(client, &admin) != TENON_CLIENT_OK ||
+      tenon_admin_progress(admin, group, on_progress, NULL) != TENON_CLIENT_OK)
+    return failed("progress");
+  tenon_admin_destroy(admin);
+  return 0;
+}
+/* [/c administration] */
+
+/* [c hook] */
+static void after_call(void* arg, const tenon_consume_call* call) {
+  (void)arg;
+  printf("%s: %zu of %zu done in %lld ms\n",
+         call->group,
+         call->done,
+         call->count,
+         (long long)call->cost_ms);
+}
+
+static const tenon_consume_hook watch = {.size = sizeof watch, .after = after_call};
+/* [/c hook] */
+
 static int consume_three(tenon_client* client, const char* topic) {
   const tenon_subscription subscription = {.topic = topic};
   const tenon_consumer_options options = {.size = sizeof options,
                                           .group = "c_consumer",
                                           .subscriptions = &subscription,
                                           .subscription_count = 1,
+                                          .hook = &watch,
                                           .start = TENON_START_FIRST};
   atomic_size_t received = 0;
   tenon_consumer* consumer = NULL;
@@ -84,6 +118,8 @@ int main(int argc, char** argv) {
   int result = send_three(client, argv[1]);
   if (result == 0)
     result = consume_three(client, argv[1]);
+  if (result == 0)
+    result = show_progress(client, "c_consumer");
   tenon_client_destroy(client);
   return result;
 }

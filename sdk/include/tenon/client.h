@@ -104,6 +104,16 @@ typedef struct tenon_client_options {
   const char* security_token;   /* of temporary accounts */
   const char* credentials_file; /* YAML as tools.yml, properties or TOML */
   const tenon_tls_options* tls; /* NULL: not encrypted */
+  /* "http://host:port/path": gives the list of name servers, now and every two minutes. Used when there is neither
+   * name_servers nor NAMESRV_ADDR. */
+  const char* name_server_url;
+  const char* unit_name; /* last part of the client id */
+  const char*
+      name_space; /* "ns": topics and groups are ns%... for servers, as Java's setNamespace() */
+  const char* trace_topic; /* where the trace is written; NULL: "RMQ_SYS_TRACE_TOPIC" */
+  int32_t
+      trace; /* 1: producers and consumers write RocketMQ's message trace, which its tools show */
+  int32_t stream_requests; /* 1: requests and client id as those of Java's pull consumers */
 } tenon_client_options;
 
 /* options may be NULL. */
@@ -129,6 +139,8 @@ typedef struct tenon_message_queue {
 typedef void (*tenon_queue_fn)(void* arg,
                                const tenon_message_queue* queue); /* valid during the call */
 
+struct tenon_send_hook;    /* client_hooks.h */
+struct tenon_consume_hook; /* the same */
 struct tenon_message;
 /* Chooses a queue: gets the writable ones in the order that all clients see (broker, then id). @return an index; any other
  * number fails the send. Called on the sending thread, or on one of the client if the route was not known yet. */
@@ -189,8 +201,9 @@ typedef struct tenon_producer_options {
   int32_t fault_tolerance;
   int32_t retry_not_stored_ok; /* 1: a status other than 0 is tried on another broker; duplicates */
   int32_t retry_busy;          /* 1: SYSTEM_BUSY is retried like other codes */
-  int32_t default_topic_queues; /* per broker, of a topic created by sending; 0: 4 */
-  const char* create_topic_key; /* what such a topic is made like; NULL: "TBW102" */
+  int32_t default_topic_queues;       /* per broker, of a topic created by sending; 0: 4 */
+  const char* create_topic_key;       /* what such a topic is made like; NULL: "TBW102" */
+  const struct tenon_send_hook* hook; /* sees every attempt of every send; NULL: nobody */
 } tenon_producer_options;
 
 /* Called exactly once: on a thread of the client, or on the sending one if the message is refused there. `receipt` is NULL
@@ -271,6 +284,8 @@ typedef enum tenon_start {
 }
 #endif
 
+#include "tenon/client_admin.h"
+#include "tenon/client_hooks.h"
 #include "tenon/client_pull.h"
 #include "tenon/client_push.h"
 #include "tenon/client_send.h"

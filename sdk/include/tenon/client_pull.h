@@ -30,6 +30,7 @@ typedef struct tenon_pull_options {
   uint32_t pull_batch;           /* messages for each request to a broker; 0: 32 */
   uint32_t cached_max_mib;       /* fetched ahead, per queue; 0: 100 */
   uint32_t reserved;             /* 0 */
+  const struct tenon_consume_hook* hook; /* sees every poll that returns something; NULL: nobody */
 } tenon_pull_options;
 
 typedef tenon_message_queue tenon_pull_queue;

@@ -61,6 +61,7 @@ typedef struct tenon_consumer_options {
   int64_t pull_error_delay_ms;   /* 0: 1000 */
   uint32_t cached_max_mib;       /* per queue; 0: 100 */
   uint32_t reserved;             /* 0 */
+  const struct tenon_consume_hook* hook; /* sees every call of the listener; NULL: nobody */
 } tenon_consumer_options;
 
 /* Joins the group and starts. At least once: an offset is committed when all messages before it are done. */

@@ -48,6 +48,14 @@ Result<ClientOptions> client_options(const tenon_client_options& in) {
   out.credentials.secret_key = text(in.secret_key);
   out.credentials.security_token = text(in.security_token);
   out.credentials_file = text(in.credentials_file);
+  out.name_server_url = text(in.name_server_url);
+  out.unit_name = text(in.unit_name);
+  out.name_space = text(in.name_space);
+  out.stream_requests = in.stream_requests != 0;
+  out.trace.enabled = in.trace != 0;
+  if (in.trace_topic != nullptr) {
+    out.trace.topic = in.trace_topic;
+  }
   tenon_tls_options tls;
   if (!adopt(in.tls, tls)) {
     return Error{Errc::kInvalidArgument, -1, "options.tls.size is wrong"};

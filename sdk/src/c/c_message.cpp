@@ -190,6 +190,9 @@ Result<ProducerOptions> producer_options(const tenon_producer_options& in) {
   if (in.create_topic_key != nullptr) {
     out.create_topic_key = in.create_topic_key;
   }
+  if (auto r = add_hook(in.hook, out.hooks); !r) {
+    return std::move(r).error();
+  }
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 struct tenon_client {
   tenon::sdk::Client client;
@@ -90,6 +91,10 @@ Result<std::map<std::string, Subscription>> subscriptions(const tenon_subscripti
                                                           std::size_t count);
 Result<StartPosition> start_position(std::int32_t start, std::int64_t start_ms);
 
+/// Appends the functions of a C program; NULL: none.
+Result<void> add_hook(const tenon_send_hook* in, std::vector<SendHook>& out);
+Result<void> add_hook(const tenon_consume_hook* in, std::vector<ConsumeHook>& out);
+
 /// What the options of push and pull consumers have in common.
 template <class C, class Options>
 Result<void> consumer_options(const C& in, Options& out) {
@@ -112,7 +117,7 @@ Result<void> consumer_options(const C& in, Options& out) {
   set(out.cached_max_mib, in.cached_max_mib);
   set(out.rebalance_interval, in.rebalance_interval_ms);
   set(out.pull_error_delay, in.pull_error_delay_ms);
-  return {};
+  return add_hook(in.hook, out.hooks);
 }
 
 }  // namespace tenon::sdk::c

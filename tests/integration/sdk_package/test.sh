@@ -17,17 +17,17 @@ libdir=$(dirname "$(find "$prefix" -name libtenon.so)")
 
 # -- symbols
 symbols() { nm -DC --defined-only "$1" | cut -d' ' -f3- | sed 's/@@.*//; s/^\(typeinfo\|typeinfo name\|vtable\|guard variable\) for //' | grep -vE '^TENON_(CXX_)?1$' | sort -u; }
-odd=$(symbols "$libdir/libtenon.so" | grep -vE '^(tenon::sdk::|tenon_(client|producer|consumer|delivery|pull|transaction)_[a-z_]+$)' || true)
+odd=$(symbols "$libdir/libtenon.so" | grep -vE '^(tenon::sdk::|tenon_(admin|client|producer|consumer|delivery|pull|transaction)_[a-z_]+$)' || true)
 [ -z "$odd" ] || fail "libtenon.so exports more than its API: $odd"
 odd=$(symbols "$libdir/libtenon_testing.so" | grep -vE '^tenon::testing::' || true)
 [ -z "$odd" ] || fail "libtenon_testing.so exports more than its API: $odd"
-declared=$(grep -ohE '\btenon_(client|producer|consumer|delivery|pull|transaction)_[a-z_]+\(' "$prefix"/include/tenon/client*.h | tr -d '(' | grep -v '_fn$' | sort -u)
+declared=$(grep -ohE '\btenon_(admin|client|producer|consumer|delivery|pull|transaction)_[a-z_]+\(' "$prefix"/include/tenon/client*.h | tr -d '(' | grep -v '_fn$' | sort -u)
 exported=$(nm -D --defined-only "$libdir/libtenon.so" | grep -oE 'tenon_[a-z_]+@@TENON_1$' | sed 's/@@.*//' | sort -u)
 [ "$declared" = "$exported" ] || { diff <(echo "$declared") <(echo "$exported"); fail "C functions declared (<) and exported with version TENON_1 (>) differ"; }
 for library in tenon tenon_testing; do
   readelf -d "$libdir/lib$library.so" | grep -q "SONAME.*\[lib$library.so.1\]" || fail "SONAME of lib$library.so"
 done
-odd=$(nm -gC --defined-only "$libdir/libtenon.a" 2>/dev/null | grep -E ' [TDBR] ' | cut -d' ' -f3- | grep -vE '^(tenon::sdk::|tenon_(client|producer|consumer|delivery|pull|transaction)_|(typeinfo|typeinfo name|vtable) for tenon::sdk::)' || true)
+odd=$(nm -gC --defined-only "$libdir/libtenon.a" 2>/dev/null | grep -E ' [TDBR] ' | cut -d' ' -f3- | grep -vE '^(tenon::sdk::|tenon_(admin|client|producer|consumer|delivery|pull|transaction)_|(typeinfo|typeinfo name|vtable) for tenon::sdk::)' || true)
 [ -z "$odd" ] || fail "libtenon.a shows more than its API: $odd"
 odd=$(nm -gC --defined-only "$libdir/libtenon.a" 2>/dev/null | cut -d' ' -f3- | grep -E '^boost::' | head -5 || true)
 [ -z "$odd" ] || fail "libtenon.a shows its Boost: $odd"

@@ -9,6 +9,11 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <thread>
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 using tenon::testing::Broker;
 using tenon::testing::Fault;
@@ -23,6 +28,43 @@ Broker broker() {
                         .transaction_check = std::chrono::seconds(1)})
       .value();
 }
+
+/// An HTTP end point that answers everybody with a list of name servers.
+class ListServer {
+ public:
+  explicit ListServer(const std::string& list)
+      : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    REQUIRE(::bind(fd_, reinterpret_cast<sockaddr*>(&at), size) == 0);
+    REQUIRE(::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size) == 0);
+    REQUIRE(::listen(fd_, 4) == 0);
+    url_ = "http://127.0.0.1:" + std::to_string(ntohs(at.sin_port)) + "/list";
+    thread_ = std::thread([this, answer = "HTTP/1.0 200 OK\r\n\r\n" + list + "\n"] {
+      for (int peer = 0; (peer = ::accept(fd_, nullptr, nullptr)) >= 0; ::close(peer)) {
+        char request[1024];
+        if (::recv(peer, request, sizeof request, 0) > 0) {
+          static_cast<void>(::send(peer, answer.data(), answer.size(), MSG_NOSIGNAL));
+        }
+      }
+    });
+  }
+  ~ListServer() {
+    ::shutdown(fd_, SHUT_RDWR);
+    thread_.join();
+    ::close(fd_);
+  }
+  ListServer(const ListServer&) = delete;
+  ListServer& operator=(const ListServer&) = delete;
+  const std::string& url() const { return url_; }
+
+ private:
+  const int fd_;
+  std::string url_;
+  std::thread thread_;
+};
 
 }  // namespace
 
@@ -82,6 +124,28 @@ TEST_SUITE("sdk/c") {
   TEST_CASE("topics are added and given up while a consumer runs") {
     Broker b = broker();
     CHECK(scenario_subscribe(b.name_servers().c_str(), "T4", "T") == 0);
+  }
+  TEST_CASE("administration: topics and routes") {
+    Broker b = broker();
+    CHECK(scenario_admin_topics(b.name_servers().c_str()) == 0);
+  }
+  TEST_CASE("administration: offsets, progress, messages") {
+    Broker b = broker();
+    CHECK(scenario_admin_offsets(b.name_servers().c_str(), "T") == 0);
+  }
+  TEST_CASE("administration: settings, members and subscriptions of groups") {
+    Broker b = broker();
+    CHECK(scenario_admin_groups(b.name_servers().c_str(), "T") == 0);
+  }
+  TEST_CASE("hooks see sends, listener calls and polls, and may refuse messages") {
+    Broker b = broker();
+    b.fail_next(1, 13, "illegal");
+    CHECK(scenario_hooks(b.name_servers().c_str(), "T") == 0);
+  }
+  TEST_CASE("name servers from a URL, namespace, unit, stream requests, trace") {
+    Broker b = broker();
+    const ListServer server(b.name_servers());
+    CHECK(scenario_client_options(server.url().c_str(), "T") == 0);
   }
   TEST_CASE("structures of older and newer programs") {
     CHECK(scenario_sizes("127.0.0.1:1") == 0);

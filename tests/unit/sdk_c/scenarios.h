@@ -30,6 +30,13 @@ int scenario_transaction(const char* name_servers, const char* topic);
 int scenario_hold(const char* name_servers, const char* topic);
 int scenario_subscribe(const char* name_servers, const char* first, const char* second);
 
+/* scenarios_admin.c */
+int scenario_admin_topics(const char* name_servers);
+int scenario_admin_offsets(const char* name_servers, const char* topic);
+int scenario_admin_groups(const char* name_servers, const char* topic);
+int scenario_hooks(const char* name_servers, const char* topic);
+int scenario_client_options(const char* url, const char* topic);
+
 #ifdef __cplusplus
 }
 #endif
