@@ -18,10 +18,12 @@ class FakeRpc final : public net::RpcClient {
 
   void call(std::string_view address,
             const net::RpcEncoder& encode,
-            std::chrono::milliseconds,
+            std::chrono::milliseconds timeout,
             net::RpcCallback done,
             std::size_t lane) override {
-    push({decode(address, encode, lane, false), std::move(done)});
+    Request request = decode(address, encode, lane, false);
+    request.timeout = timeout;
+    push({std::move(request), std::move(done)});
   }
   void oneway(std::string_view address, const net::RpcEncoder& encode, std::size_t lane) override {
     push({decode(address, encode, lane, true), {}});
@@ -61,7 +63,7 @@ class FakeRpc final : public net::RpcClient {
     if (r.has_error()) {
       std::abort();
     }
-    return {std::string(address), proto::Command::from(view), lane, oneway};
+    return {std::string(address), proto::Command::from(view), lane, oneway, {}};
   }
 
   void push(Call call) {

@@ -26,6 +26,7 @@ struct Request {
   proto::Command command{};
   std::size_t lane = 0;
   bool oneway = false;
+  std::chrono::milliseconds timeout{0};  ///< that the caller gives it; one-way: 0
 };
 
 /// How a request ends: an answer, a failure of the call, or nothing until stop().
