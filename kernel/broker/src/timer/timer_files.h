@@ -22,6 +22,8 @@
 
 namespace tenon::broker {
 
+inline constexpr std::int64_t kSlotMs = 1000;  ///< precision of a 5.x broker
+
 struct TimerCheck {
   std::int64_t read_ms = 0;       ///< every slot before it is done
   std::int64_t queue_offset = 0;  ///< every entry before it is in the wheel or done

@@ -1,5 +1,7 @@
 #include "timer/timer_handover.h"
 
+#include "timer/timer_files.h"
+
 #include "tenon/base/endian.h"
 
 #include <fmt/format.h>
@@ -18,7 +20,6 @@
 namespace tenon::broker {
 namespace {
 
-constexpr std::int64_t kSlotMs = 1000;
 constexpr std::int64_t kSlots = 7 * 86'400 * 2;
 constexpr std::uint64_t kSlotBytes = 32;
 constexpr std::uint64_t kUnitBytes = 52;

@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::uint32_t kReadBytes = 1u << 20;
 constexpr std::uint32_t kReadBytesMax = 64u << 20;
-constexpr std::int64_t kSlotMs = 1000;  ///< precision of a 5.x broker
 
 /// Entries of the queue on the way to being pending.
 class Collector {
