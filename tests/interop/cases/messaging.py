@@ -80,9 +80,9 @@ def pull_consumer(ctx):
 
 @case("lite-pull", java_too=True)
 def lite_pull(ctx):
-    """DefaultLitePullConsumer (5.3.3 sends LITE_PULL_MESSAGE, 361) gets everything once."""
+    """DefaultLitePullConsumer (5.3.3 sends LITE_PULL_MESSAGE, 361), and Go's pull consumer that is polled, get everything once."""
     cluster = ctx.shared()
-    for n in available(ctx):
+    for n in available(ctx, (*JAVA, "go")):
         topic = unique("Lite_")
         create_topic(cluster, topic)
         messages = [msg.Message(topic, f"l-{i}", f"text:l{i}") for i in range(60)]
@@ -96,7 +96,7 @@ def lite_pull(ctx):
 @case("broadcast", java_too=True)
 def broadcast(ctx):
     """Each member of a broadcasting group gets every message."""
-    cluster, names = ctx.shared(), available(ctx)
+    cluster, names = ctx.shared(), available(ctx, (*JAVA, "go", "node"))
     topic, group = unique("Broad_"), unique("BroadGroup_")
     create_topic(cluster, topic)
     runs = [more(ctx, n, "broadcast", cluster, group=group, topic=topic) for n in names]
@@ -113,7 +113,7 @@ def broadcast(ctx):
 def dead_letter(ctx):
     """What is refused more often than allowed lies in %DLQ%group, with the id of its first form."""
     cluster = ctx.shared()
-    for n in available(ctx):
+    for n in available(ctx, (*JAVA, "go")):  # Node refuses for ever
         topic, group = unique("Refused_"), unique("RefuseGroup_")
         create_topic(cluster, topic, 1)
         with remoting.Client(cluster.broker) as c:
@@ -138,7 +138,7 @@ def dead_letter(ctx):
 def trace(ctx):
     """A producer with message trace writes its records to RMQ_SYS_TRACE_TOPIC; they are found by message id."""
     cluster = ctx.shared()
-    for n in available(ctx):
+    for n in available(ctx, (*JAVA, "go")):
         topic = unique("Traced_")
         create_topic(cluster, topic)
         run = more(ctx, n, "trace", cluster, group=unique("tracer_"), topic=topic, count=5)

@@ -253,16 +253,7 @@ func main() {
 		name := strings.TrimPrefix(os.Args[i], "--")
 		o[name] = append(o[name], os.Args[i+1])
 	}
-	switch os.Args[1] {
-	case "produce":
-		os.Exit(produce(o))
-	case "request":
-		os.Exit(request(o))
-	case "reply":
-		os.Exit(reply(o))
-	}
-	if os.Args[1] == "transact" {
-		os.Exit(transact(o))
-	}
-	os.Exit(consume(o))
+	actions := map[string]func(options) int{"produce": produce, "consume": consume, "request": request, "reply": reply, "transact": transact,
+		"broadcast": broadcast, "refuse": refuse, "orderly": orderly, "lite": lite, "trace": trace}
+	os.Exit(actions[os.Args[1]](o))
 }

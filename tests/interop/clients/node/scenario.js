@@ -84,10 +84,10 @@ function received(m) {
   };
 }
 
-async function consume(opt) {
+async function consume(opt, isBroadcast = false) {
   const number = (name, otherwise) => Number((opt[name] || [ otherwise ])[0]);
   const consumer = new Consumer({
-    nameSrv: opt.namesrv[0], consumerGroup: opt.group[0], consumeFromWhere: 'CONSUME_FROM_FIRST_OFFSET', httpclient, logger: silent, parallelConsumeLimit: 8,
+    nameSrv: opt.namesrv[0], consumerGroup: opt.group[0], consumeFromWhere: 'CONSUME_FROM_FIRST_OFFSET', httpclient, logger: silent, parallelConsumeLimit: 8, isBroadcast,
   });
   consumer.on('error', err => line({ event: 'error', text: String(err.message) }));
   let got = 0;
@@ -95,7 +95,7 @@ async function consume(opt) {
   let running = true;
   for (const topic of opt.topic) {
     consumer.subscribe(topic, (opt.tag || [ '*' ])[0], async m => {
-      line(received(m));
+      line(isBroadcast ? { topic: m.topic, text: m.body.toString(), queueId: m.queueId } : received(m));
       got++;
       last = Date.now();
       return m.properties.fail && m.reconsumeTimes === 0 ? Consumer.ACTION_RETRY : undefined;
@@ -117,7 +117,7 @@ for (let i = 3; i + 1 < process.argv.length; i += 2) {
   const name = process.argv[i].replace(/^--/, '');
   (opt[name] = opt[name] || []).push(process.argv[i + 1]);
 }
-(process.argv[2] === 'produce' ? produce(opt) : consume(opt)).then(code => process.exit(code), err => {
+(process.argv[2] === 'produce' ? produce(opt) : consume(opt, process.argv[2] === 'broadcast')).then(code => process.exit(code), err => {
   line({ error: String(err.stack) });
   process.exit(1);
 });
