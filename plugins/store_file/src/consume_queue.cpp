@@ -406,13 +406,13 @@ std::size_t ConsumeQueue::read(std::int64_t offset, Unit* out, std::size_t n) {
 }
 
 Result<bool> ConsumeQueue::flush(std::uint32_t least_pages) {
-  if (ext_ != nullptr) {
-    TENON_TRY(ext_->flush());
-  }
   const std::uint64_t end = static_cast<std::uint64_t>(max_offset()) * kUnitBytes;
   const std::scoped_lock lock(flush_mutex_);
   if (end <= flushed_ || end / kPageBytes - flushed_ / kPageBytes < least_pages) {
     return false;
+  }
+  if (ext_ != nullptr) {
+    TENON_TRY(ext_->flush());
   }
   std::uint64_t from = std::max(flushed_, files_.first_base());
   while (from < end) {
@@ -428,7 +428,7 @@ Result<bool> ConsumeQueue::flush(std::uint32_t least_pages) {
   return true;
 }
 
-ConsumeQueue::Unflushed ConsumeQueue::unflushed(std::uint32_t least_pages) {
+Unflushed ConsumeQueue::unflushed(std::uint32_t least_pages) {
   const std::uint64_t end = static_cast<std::uint64_t>(max_offset()) * kUnitBytes;
   const std::scoped_lock lock(flush_mutex_);
   const bool enough = end > flushed_ && end / kPageBytes - flushed_ / kPageBytes >= least_pages;

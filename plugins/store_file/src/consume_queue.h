@@ -118,15 +118,11 @@ class ConsumeQueue {
   /// Units of one file in [offset, …) without copying: for searches. Empty pin if not there.
   FilePin pin_unit(std::int64_t offset, const std::uint8_t*& at);
 
-  /// Writes dirty pages; least_pages as in spec: store §9.4. @return whether there were any. Thread:
+  /// Writes dirty pages, the extension's first; least_pages as in spec: store §9.4. @return whether there were any. Thread:
   /// flusher.
   Result<bool> flush(std::uint32_t least_pages);
   /// For a sync of many queues at once: what flush(least_pages) would write, to be marked as written
   /// afterwards. Thread: flusher.
-  struct Unflushed {
-    std::uint64_t end = 0;  ///< 0 = nothing
-    std::uint32_t cuts = 0;
-  };
   Unflushed unflushed(std::uint32_t least_pages);
   void mark_flushed(const Unflushed& written);
 

@@ -38,8 +38,7 @@ Result<> ConsumeQueueExt::recover() {
     }
   }
   end_.store(end, std::memory_order_release);
-  const std::scoped_lock lock(flush_mutex_);
-  flushed_ = std::min(flushed_, end);
+  forget_flushed(end);
   return ok();
 }
 
@@ -127,8 +126,7 @@ Result<> ConsumeQueueExt::settle(std::int64_t last) {
   }
   reserved_ = 0;
   end_.store(end, std::memory_order_release);
-  const std::scoped_lock lock(flush_mutex_);
-  flushed_ = std::min(flushed_, end);
+  forget_flushed(end);
   return ok();
 }
 
@@ -138,8 +136,7 @@ Result<> ConsumeQueueExt::clear() {
   }
   reserved_ = 0;
   end_.store(0, std::memory_order_release);
-  const std::scoped_lock lock(flush_mutex_);
-  flushed_ = 0;
+  forget_flushed(0);
   return ok();
 }
 
@@ -151,6 +148,25 @@ void ConsumeQueueExt::remove_expired(std::int64_t first) {
     }
   }
   files_.reap();
+}
+
+void ConsumeQueueExt::forget_flushed(std::uint64_t end) {
+  const std::scoped_lock lock(flush_mutex_);
+  flushed_ = std::min(flushed_, end);
+  ++cuts_;
+}
+
+Unflushed ConsumeQueueExt::unflushed() {
+  const std::uint64_t end = end_.load(std::memory_order_acquire);
+  const std::scoped_lock lock(flush_mutex_);
+  return {end > flushed_ ? end : 0, cuts_};
+}
+
+void ConsumeQueueExt::mark_flushed(const Unflushed& written) {
+  const std::scoped_lock lock(flush_mutex_);
+  if (cuts_ == written.cuts) {
+    flushed_ = std::max(flushed_, written.end);
+  }
 }
 
 Result<> ConsumeQueueExt::flush() {

@@ -45,6 +45,9 @@ class ConsumeQueueExt {
   void remove_expired(std::int64_t first);
   /// Writes dirty pages. Thread: flusher.
   Result<> flush();
+  /// For a sync of many files at once, as for the queues.
+  Unflushed unflushed();
+  void mark_flushed(const Unflushed& written);
 
  private:
   std::uint64_t find_end(MappedFile& file) const;
@@ -52,8 +55,11 @@ class ConsumeQueueExt {
   FileSet files_;
   std::atomic<std::uint64_t> end_{0};
   std::uint64_t reserved_ = 0;  ///< pages up to here take a write without a fault; dispatch role
+  void forget_flushed(std::uint64_t end);
+
   std::mutex flush_mutex_{};
-  std::uint64_t flushed_ = 0;
+  std::uint64_t flushed_ = 0;  ///< by flush_mutex_, as the next
+  std::uint32_t cuts_ = 0;     ///< how often the end went back
 };
 
 }  // namespace tenon::store_file

@@ -91,6 +91,12 @@ class MappedFile {
   std::atomic<bool> appending_{false};
 };
 
+/// What a sync of a whole file system would write of a sequence, to be marked as written afterwards.
+struct Unflushed {
+  std::uint64_t end = 0;   ///< position; 0 = nothing
+  std::uint32_t cuts = 0;  ///< how often the sequence had been cut
+};
+
 /// Holds a file in its set for a scope.
 class FilePin {
  public:

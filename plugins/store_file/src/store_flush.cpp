@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <utility>
 #include <vector>
 
 #include <fcntl.h>
@@ -24,6 +23,12 @@ constexpr std::size_t kManyQueues = 64;
 constexpr std::size_t kUnmapStep = 128;  ///< queues
 /// Helper rounds. A reader that goes on where this took its pages pays a fault for each 64 KiB.
 constexpr std::uint64_t kSweepEvery = 60;
+
+/// The one that a folder is in: a disk of its own may be mounted there.
+bool sync_file_system(const std::string& folder) {
+  const Fd fd(io().open(folder.c_str(), O_RDONLY | O_DIRECTORY, 0));
+  return fd.get() >= 0 && io().syncfs(fd.get()) == 0;
+}
 }  // namespace
 
 void Store::publish(std::uint32_t changed) {
@@ -103,23 +108,32 @@ void Store::flush_log_round(std::uint64_t now_ns) {
 /// One sync of the file system in place of very many of single files, which take milliseconds each.
 /// False: nothing is known to be written.
 bool Store::flush_many_queues(std::uint32_t least_pages) {
-  std::vector<std::pair<ConsumeQueue*, ConsumeQueue::Unflushed>> dirty;
+  struct Dirty {
+    ConsumeQueue* queue = nullptr;
+    Unflushed units{};
+    Unflushed ext{};
+  };
+  std::vector<Dirty> dirty;
+  bool with_ext = false;
   queues_.for_each([&](ConsumeQueue& queue) {
-    if (const auto u = queue.unflushed(least_pages); u.end != 0) {
-      dirty.emplace_back(&queue, u);
+    if (const Unflushed units = queue.unflushed(least_pages); units.end != 0) {
+      const Unflushed ext = queue.ext() == nullptr ? Unflushed{} : queue.ext()->unflushed();
+      with_ext = with_ext || ext.end != 0;
+      dirty.push_back({&queue, units, ext});
     }
   });
   if (dirty.size() < kManyQueues) {
     return false;
   }
-  // Of the folder of the queues: a disk of its own may be mounted there.
-  const std::string folder = options_.root + "/consumequeue";
-  const Fd queues(io().open(folder.c_str(), O_RDONLY | O_DIRECTORY, 0));
-  if (queues.get() < 0 || io().syncfs(queues.get()) != 0) {
+  if (!sync_file_system(options_.root + "/consumequeue") ||
+      (with_ext && !sync_file_system(options_.root + "/consumequeue_ext"))) {
     return false;  // one after another then, and an error there counts
   }
-  for (const auto& [queue, written] : dirty) {
-    queue->mark_flushed(written);
+  for (const Dirty& d : dirty) {
+    if (d.ext.end != 0) {
+      d.queue->ext()->mark_flushed(d.ext);
+    }
+    d.queue->mark_flushed(d.units);
   }
   return true;
 }
