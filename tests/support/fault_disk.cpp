@@ -44,7 +44,7 @@ struct FaultDisk::Hooks {
     }
     const int fd = store_file::system_io().open(path, flags, mode);
     if (fd >= 0) {
-      g_disk->opened(fd, path);
+      g_disk->opened(fd, path, (flags & O_DIRECTORY) != 0);
     }
     return fd;
   }
@@ -75,6 +75,17 @@ struct FaultDisk::Hooks {
       return -1;
     }
     g_disk->synced_file(fd);
+    return 0;
+  }
+  static int syncfs(int fd) {
+    if (fails(Call::kSyncfs, g_disk->path_of(fd))) {
+      return -1;
+    }
+    g_disk->synced_disk(fd);
+    return 0;
+  }
+  static int sync_names(const char* folder) {
+    g_disk->synced_names(folder);
     return 0;
   }
   static int unlink(const char* path) {
@@ -123,6 +134,8 @@ FaultDisk::FaultDisk() {
   io.mmap = &Hooks::mmap;
   io.msync = &Hooks::msync;
   io.fdatasync = &Hooks::fdatasync;
+  io.syncfs = &Hooks::syncfs;
+  io.sync_names = &Hooks::sync_names;
   io.unlink = &Hooks::unlink;
   io.pwrite = &Hooks::pwrite;
   io.populate = &Hooks::populate;
@@ -174,14 +187,27 @@ std::string FaultDisk::path_at(const void* at, std::size_t& offset) const {
   return it->second.path;
 }
 
-void FaultDisk::opened(int fd, const std::string& path) {
+void FaultDisk::separate(const fs::path& folder) {
+  const std::scoped_lock lock(mutex_);
+  disks_.push_back(folder.string());
+}
+
+/// With the lock.
+std::size_t FaultDisk::disk_of(const std::string& path) const {
+  for (std::size_t n = disks_.size(); n > 0; --n) {
+    if (path == disks_[n - 1] || path.starts_with(disks_[n - 1] + "/")) {
+      return n;
+    }
+  }
+  return 0;
+}
+
+void FaultDisk::opened(int fd, const std::string& path, bool folder) {
   const std::scoped_lock lock(mutex_);
   fds_[fd] = path;
-  if (path.ends_with("/abort")) {
-    disk_[path];  // its folder is synced right after
-  }
-  if (std::find(made_.begin(), made_.end(), path) == made_.end()) {
-    made_.push_back(path);
+  const auto same = [&](const Made& m) { return m.path == path; };
+  if (!folder && std::find_if(made_.begin(), made_.end(), same) == made_.end()) {
+    made_.push_back({path, disk_of(path)});
   }
 }
 
@@ -224,6 +250,33 @@ void FaultDisk::synced_file(int fd) {
   disk_[path] = content_of(path);
 }
 
+/// Files that nobody has opened are as they were.
+void FaultDisk::synced_disk(int fd) {
+  const std::string path = path_of(fd);
+  const std::scoped_lock lock(mutex_);
+  const std::size_t disk = disk_of(path);
+  for (const Made& m : made_) {
+    if (m.disk == disk && !m.path.empty()) {
+      disk_[m.path] = content_of(m.path);
+    }
+  }
+  std::erase_if(removed_, [&](const Removed& r) { return r.disk == disk; });
+}
+
+/// New names are there, with their size; those that were removed stay away.
+void FaultDisk::synced_names(const std::string& folder) {
+  const std::scoped_lock lock(mutex_);
+  const auto is_in = [&](const std::string& path) {
+    return fs::path(path).parent_path() == folder;
+  };
+  for (const Made& m : made_) {
+    if (!m.path.empty() && is_in(m.path)) {
+      disk_[m.path];
+    }
+  }
+  std::erase_if(removed_, [&](const Removed& r) { return is_in(r.path); });
+}
+
 /// A hole is a change of the file system's journal: in order with every sync behind it.
 void FaultDisk::punched(int fd, off_t from, off_t bytes) {
   const std::string path = path_of(fd);
@@ -243,18 +296,26 @@ void FaultDisk::unlinked(const std::string& path, std::size_t bytes) {
   const std::scoped_lock lock(mutex_);
   if (const auto known = disk_.find(path); known != disk_.end()) {
     known->second.resize(bytes);
-    removed_.push_back({path, std::move(known->second), made_.size()});
+    removed_.push_back({path, disk_of(path), std::move(known->second), made_.size()});
     disk_.erase(known);
   }
-  std::replace(made_.begin(), made_.end(), path, std::string{});
+  for (Made& m : made_) {
+    if (m.path == path) {
+      m.path.clear();
+    }
+  }
 }
 
 /// Removals reach the disk in their order, and before the names that were made after them.
 void FaultDisk::bring_back(const fs::path& from,
                            const fs::path& to,
+                           std::size_t disk,
                            std::size_t kept_names,
                            std::mt19937& random) {
   for (auto it = removed_.rbegin(); it != removed_.rend(); ++it) {
+    if (it->disk != disk) {
+      continue;
+    }
     if (it->made_before < kept_names || fs::exists(it->path) || random() % 2 == 0) {
       return;
     }
@@ -271,15 +332,32 @@ void FaultDisk::assume_synced(const fs::path& root) {
   }
 }
 
+/// Names from that number on, of those on the disk, did not reach it; the first of them may have,
+/// without its size.
+std::size_t FaultDisk::kept_names(std::size_t disk, std::mt19937& random) const {
+  std::size_t kept = made_.size();
+  for (std::size_t n = made_.size(); n > 0; --n) {
+    const Made& m = made_[n - 1];
+    if (m.disk != disk) {
+      continue;
+    }
+    if (m.path.empty() || disk_.contains(m.path) || random() % 2 == 0) {
+      break;
+    }
+    kept = n - 1;
+  }
+  return kept;
+}
+
 void FaultDisk::power_cut(const fs::path& from, const fs::path& to, std::mt19937& random) {
   const std::scoped_lock lock(mutex_);
   const auto chance = [&](int of) {
     return std::uniform_int_distribution<int>(1, of)(random) == 1;
   };
   const int luck = std::uniform_int_distribution<int>(1, 4)(random);  // of unsynced pages
-  std::size_t kept = made_.size();  // names that reached the disk; the next one without its size
-  while (kept > 0 && !made_[kept - 1].empty() && !disk_.contains(made_[kept - 1]) && chance(2)) {
-    --kept;
+  std::vector<std::size_t> kept;
+  for (std::size_t disk = 0; disk <= disks_.size(); ++disk) {
+    kept.push_back(kept_names(disk, random));
   }
   fs::create_directories(to);
   for (const auto& entry : fs::recursive_directory_iterator(from)) {
@@ -292,9 +370,13 @@ void FaultDisk::power_cut(const fs::path& from, const fs::path& to, std::mt19937
     const auto known = disk_.find(entry.path().string());
     const bool was_synced = known != disk_.end();
     const auto made = static_cast<std::size_t>(
-        std::find(made_.begin(), made_.end(), entry.path().string()) - made_.begin());
-    if (!was_synced && made >= kept) {  // one that is being made is the newest
-      if (made == kept && chance(2)) {
+        std::find_if(made_.begin(),
+                     made_.end(),
+                     [&](const Made& m) { return m.path == entry.path().string(); }) -
+        made_.begin());
+    const std::size_t until = kept[disk_of(entry.path().string())];
+    if (!was_synced && made >= until) {  // one that is being made is the newest
+      if (made == until && chance(2)) {
         write_content(target, {});
       }
       continue;
@@ -311,7 +393,9 @@ void FaultDisk::power_cut(const fs::path& from, const fs::path& to, std::mt19937
     }
     write_content(target, after);
   }
-  bring_back(from, to, kept, random);
+  for (std::size_t disk = 0; disk < kept.size(); ++disk) {
+    bring_back(from, to, disk, kept[disk], random);
+  }
 }
 
 }  // namespace tenon::test

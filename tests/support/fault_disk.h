@@ -25,6 +25,7 @@ class FaultDisk {
     kMmap,
     kMsync,
     kFdatasync,
+    kSyncfs,
     kUnlink,
     kPwrite,
     kPopulate,
@@ -44,11 +45,14 @@ class FaultDisk {
   int calls(Call call) const { return calls_[static_cast<std::size_t>(call)].load(); }
   int failures() const { return failures_.load(); }
 
+  /// The folder is a disk of its own: a sync of the disk above it does not write what is here, and its
+  /// names do not keep an order with those of other disks. Before anything is in it.
+  void separate(const std::filesystem::path& folder);
   /// What lies below `root` is on the disk.
   void assume_synced(const std::filesystem::path& root);
   /// Builds `to` as the folder `from` would be after a power cut now: of every file what was synced
-  /// since the construction, and a random part of the pages that were not. Of the files that are
-  /// newer than the newest synced one, the last may be missing and the first of these empty. Names
+  /// since the construction, and a random part of the pages that were not. Of the files of a disk that
+  /// are newer than its newest synced one, the last may be missing and the first of these empty. Names
   /// that were removed last may be there again.
   void power_cut(const std::filesystem::path& from,
                  const std::filesystem::path& to,
@@ -66,8 +70,13 @@ class FaultDisk {
     std::string part{};
   };
 
+  struct Made {
+    std::string path{};  ///< empty: removed
+    std::size_t disk = 0;
+  };
   struct Removed {
     std::string path{};
+    std::size_t disk = 0;
     std::vector<std::uint8_t> content{};  ///< as far as it was synced
     std::size_t made_before = 0;          ///< names
   };
@@ -76,15 +85,20 @@ class FaultDisk {
   int verdict(Call call, const std::string& path);
   std::string path_of(int fd) const;
   std::string path_at(const void* at, std::size_t& offset) const;
-  void opened(int fd, const std::string& path);
+  std::size_t disk_of(const std::string& path) const;
+  void opened(int fd, const std::string& path, bool folder);
   void mapped(void* at, std::size_t bytes, int fd);
   std::size_t mapped_behind(const void* at) const;
   void synced(const void* at, std::size_t bytes);
   void synced_file(int fd);
+  void synced_disk(int fd);
+  void synced_names(const std::string& folder);
   void punched(int fd, off_t from, off_t bytes);
   void unlinked(const std::string& path, std::size_t bytes);
+  std::size_t kept_names(std::size_t disk, std::mt19937& random) const;
   void bring_back(const std::filesystem::path& from,
                   const std::filesystem::path& to,
+                  std::size_t disk,
                   std::size_t kept_names,
                   std::mt19937& random);
 
@@ -93,8 +107,9 @@ class FaultDisk {
   std::map<int, std::string> fds_{};
   std::map<const std::uint8_t*, Mapping> mappings_{};
   std::map<std::string, std::vector<std::uint8_t>> disk_{};  ///< what was synced, by path
-  /// In order of their first opening: names reach the disk so. Empty: removed.
-  std::vector<std::string> made_{};
+  std::vector<std::string>
+      disks_{};               ///< folders that are disks of their own; disk n is disks_[n - 1]
+  std::vector<Made> made_{};  ///< in order of their first opening: names reach their disk so
   std::vector<Removed> removed_{};  ///< in order: removals reach the disk so
   std::array<std::atomic<int>, static_cast<std::size_t>(Call::kCount)> calls_{};
   std::atomic<int> failures_{0};

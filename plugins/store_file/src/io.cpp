@@ -41,12 +41,18 @@ int system_populate(void* at, std::size_t bytes) {
   return populate_by_touch(at, bytes);
 }
 
+int system_sync_names(const char* folder) {
+  const Fd fd(::open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return fd.get() < 0 ? -1 : ::fsync(fd.get());
+}
+
 constexpr IoTable kSystem = {system_open,
                              ::ftruncate,
                              ::mmap,
                              ::msync,
                              ::fdatasync,
                              ::syncfs,
+                             system_sync_names,
                              ::rename,
                              ::unlink,
                              ::pwrite,
@@ -91,10 +97,7 @@ Result<> make_directories(const std::string& path) {
 }
 
 void sync_directory(const std::string& path) noexcept {
-  const Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd.get() >= 0) {
-    static_cast<void>(::fsync(fd.get()));
-  }
+  static_cast<void>(io().sync_names(path.c_str()));
 }
 
 Result<> erase_range(int fd, std::uint8_t* data, std::uint64_t from, std::uint64_t to) {

@@ -21,6 +21,8 @@ struct IoTable {
   int (*fdatasync)(int fd);
   /// Everything of the file system that a descriptor is on.
   int (*syncfs)(int fd);
+  /// The names in a folder. -1: not every file system can.
+  int (*sync_names)(const char* folder);
   int (*rename)(const char* from, const char* to);
   int (*unlink)(const char* path);
   ssize_t (*pwrite)(int fd, const void* from, std::size_t bytes, off_t offset);

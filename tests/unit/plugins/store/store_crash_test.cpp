@@ -1,11 +1,10 @@
-// A store that dies again and again, by SIGKILL or by a power cut, at points of append, roll, flush,
-// dispatch, retention, truncation and recovery that nobody chose. After each death everything is
+// A store that dies again and again, by SIGKILL, at points of append, roll, flush, dispatch, retention,
+// truncation and recovery that nobody chose. After each death everything is
 // compared: what was acknowledged is there, queues have no holes, the index answers, what was cut or
 // deleted stays away.
 //
 // TENON_SEED=<n> repeats a run, TENON_ROUNDS=<n> makes it longer.
 #include "../../../../plugins/store_file/src/io.h"
-#include "../../../support/fault_disk.h"
 #include "../../../support/seed.h"
 #include "../../../support/store_harness.h"
 #include "store_audit.h"
@@ -344,57 +343,6 @@ TEST_SUITE("store_file/crash") {
   }
   TEST_CASE("killed at any point with a log that is spread over several folders") {
     kill_again_and_again(true, env_number("TENON_ROUNDS", 40) / 2);
-  }
-
-  // store §26.28: what a flush confirmed
-  TEST_CASE("a power cut drops unsynced pages: what was durable stays, the rest is a prefix") {
-    const int rounds = env_number("TENON_ROUNDS", 40) / 4;
-    std::mt19937 random(seed_of_run());
-    for (int round = 0; round < rounds; ++round) {
-      CAPTURE(round);
-      auto folder = std::make_unique<TempFolder>();
-      std::vector<int> known;  // numbers that must be there, in order
-      int next = 0;
-      for (int cut = 0; cut < 4; ++cut) {
-        CAPTURE(cut);
-        auto after = std::make_unique<TempFolder>();
-        {
-          FaultDisk disk;
-          disk.assume_synced(folder->path());
-          FakeHost host(folder->path());
-          configure(host, folder->path(), false);
-          StoreInstance store(tenon_entry_store_file, "tenon.store.file", host);
-          REQUIRE_MESSAGE(store.start() == TENON_OK, store.error());
-          CAPTURE(host.log_text());
-          const Audit audit = audit_store(store, "TopicTest", kQueues, true);
-          for (const std::string& problem : audit.problems) {
-            FAIL_CHECK(problem);
-          }
-          REQUIRE(audit.problems.empty());
-          std::vector<int> found;
-          for (const Audited& m : audit.messages) {
-            found.push_back(number_of(m));
-          }
-          REQUIRE(found.size() >= known.size());
-          REQUIRE(std::equal(known.begin(), known.end(), found.begin()));
-          REQUIRE(std::is_sorted(found.begin(), found.end()));
-          known = found;
-          std::vector<int> written;
-          for (int n = static_cast<int>(random() % 60); n > 0; --n) {
-            REQUIRE(store.append(numbered(next)).status == TENON_OK);
-            written.push_back(next++);
-            if (random() % 15 == 0) {
-              const std::uint64_t end = store.log().end;
-              REQUIRE(store.table().flush_now(store.self(), end, 10'000, nullptr) == TENON_OK);
-              known.insert(known.end(), written.begin(), written.end());
-              written.clear();
-            }
-          }
-          disk.power_cut(folder->path(), after->path(), random);
-        }
-        folder = std::move(after);
-      }
-    }
   }
 }
 
