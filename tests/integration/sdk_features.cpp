@@ -433,6 +433,61 @@ void beside_java(const Setup& s) {
   }
 }
 
+/// Beside Java clients, in the namespace that --config names: sends every kind of message to topic
+/// "Kinds", then consumes whatever is in it until standard input ends; says what it sent and got.
+void kinds(const Setup& s) {
+  auto client = s.client();
+  const auto sent = [](const sdk::Receipt& r, std::size_t bytes) {
+    for (std::size_t at = 0; at < r.id.size(); at += 33) {
+      std::printf("sent %s %zu\n", r.id.substr(at, 32).c_str(), bytes);
+    }
+  };
+  auto producer = sdk::Producer::open(client, {.group = "kinds"}).value();
+  for (const std::size_t bytes : {std::size_t{5}, std::size_t{30'000}}) {
+    const auto r = producer.send(text_message("Kinds", std::string(bytes, 'k')));
+    REQUIRE_OK(r);
+    sent(*r, bytes);
+  }
+  std::vector<sdk::Message> batch(3, text_message("Kinds", "batch"));
+  const auto together = producer.send_batch(batch);
+  REQUIRE_OK(together);
+  sent(together->front(), 5);
+  sdk::Message late = text_message("Kinds", "late");
+  late.delay_level = 1;
+  const auto delayed = producer.send(std::move(late));
+  REQUIRE_OK(delayed);
+  sent(*delayed, 4);
+  struct Payer {
+    sdk::TxState execute(const sdk::Message& m, const sdk::Receipt&) {
+      return m.body == "paid" ? sdk::TxState::kCommit : sdk::TxState::kRollback;
+    }
+    sdk::TxState check(const sdk::MessageView&) { return sdk::TxState::kRollback; }
+  };
+  sdk::TransactionOptions options;
+  options.producer.group = "kinds_tx";
+  auto payments = sdk::TransactionProducer::open(client, options, Payer()).value();
+  const auto paid = payments.send(text_message("Kinds", "paid"));
+  REQUIRE_OK(paid);
+  sent(paid->send, 4);
+  REQUIRE_OK(payments.send(text_message("Kinds", "not paid")));
+  std::puts("all");
+  std::fflush(stdout);
+  auto consumer = sdk::PushConsumer::concurrent(
+                      client,
+                      consumer_options("ours", "Kinds"),
+                      [](std::span<const sdk::MessageView> messages) {
+                        for (const auto& m : messages) {
+                          std::printf("got %s %zu\n", m.id().c_str(), m.body().size());
+                        }
+                        std::fflush(stdout);
+                        return sdk::Ack::success();
+                      })
+                      .value();
+  while (std::getchar() != EOF) {
+  }
+  CHECK_OK(consumer.close());
+}
+
 constexpr Part kParts[] = {{"orderly", orderly},
                            {"subscribe", subscribe},
                            {"transactions", transactions},
@@ -441,14 +496,16 @@ constexpr Part kParts[] = {{"orderly", orderly},
                            {"pull_shared", pull_shared},
                            {"pull_assigned", pull_assigned},
                            {"trace", trace}};
-constexpr Part kOnDemand[] = {{"beside_java", beside_java}};
+constexpr Part kOnDemand[] = {{"beside_java", beside_java}, {"kinds", kinds}};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
-    if (std::string_view(argv[i]) == kOnDemand[0].first) {
-      return run_parts(kOnDemand, argc, argv);
+    for (const Part& part : kOnDemand) {
+      if (std::string_view(argv[i]) == part.first) {
+        return run_parts(kOnDemand, argc, argv);
+      }
     }
   }
   return run_parts(kParts, argc, argv);

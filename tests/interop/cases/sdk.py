@@ -5,7 +5,9 @@ import re
 import subprocess
 
 from lib import cluster as clusters
+from lib import messages as msg
 from lib import remoting
+from lib.clients import write_messages
 from lib.runner import case
 
 from .clients import create_topic, unique
@@ -90,12 +92,12 @@ def averagely(members, queues):
     return out
 
 
-@case("sdk-in-java-group", java_too=True, needs=("java-4.9.8", "java-5.3.3"))
+@case("sdk-in-java-group", java_too=True, needs=("java-4.9.8", "java-5.3.3", "go"))
 def java_group(ctx):
-    """Two Java consumers and two of ours in one group: each owns just what AVG gives it; after two have gone the others share all."""
+    """Two Java consumers, one in Go and two of ours in one group: each owns just what AVG gives it; after two have gone the others share all."""  # client §14.49
     cluster, topic, group = ctx.shared(), unique("SdkMixed_"), unique("SdkMixedGroup_")
     create_topic(cluster, topic, 10)
-    java = [ctx.client(n, "consume", cluster.namesrv, group=group, topic=topic, timeout=240) for n in ("java-4.9.8", "java-5.3.3")]
+    java = [ctx.client(n, "consume", cluster.namesrv, group=group, topic=topic, timeout=240) for n in ("java-4.9.8", "java-5.3.3", "go")]
     folder = ctx.temp("ours")
     ours = [ctx.keep(clusters.Process([os.path.join(clusters.BIN, "tenon"), "--json", "--namesrv", cluster.namesrv, "consume", "-t", topic, "-g", group, "--timeout", "240s"],
                                       os.path.join(folder, f"{i}.log"))) for i in (1, 2)]
@@ -108,10 +110,90 @@ def java_group(ctx):
     def agreed(count):
         ids = members()
         return len(ids) == count and all(queues_of(cluster.broker, group, m, topic) == queues for m, queues in averagely(ids, 10).items())
-    clusters.wait_for("four members that own what AVG gives them", lambda: agreed(4), 60, every=0.2)
+    clusters.wait_for("five members that own what AVG gives them", lambda: agreed(5), 60, every=0.2)
     java[0].kill()
     ours[0].stop()
-    clusters.wait_for("two members that own what AVG gives them", lambda: agreed(2), 60, every=0.2)
+    clusters.wait_for("three members that own what AVG gives them", lambda: agreed(3), 60, every=0.2)
+
+
+@case("sdk-and-java-read-each-other", java_too=True, needs=("java-4.9.8",))
+def each_other(ctx):
+    """Plain, compressed, batched, delayed and transactional messages of a Java producer and of ours: a Java consumer and ours get the same, under the ids that senders were told."""  # client §14.50
+    cluster, space = ctx.shared(), unique("kinds_")
+    topic = space + "%Kinds"
+    create_topic(cluster, topic, 4)
+    config = os.path.join(ctx.folder, "kinds.toml")
+    with open(config, "w") as f:
+        f.write(f'namespace = "{space}"\n')
+    theirs = ctx.client("java-4.9.8", "consume", cluster.namesrv, group="theirs", topic="Kinds", namespace=space, timeout=120)
+    theirs.started()
+    ours = subprocess.Popen([os.path.join(TESTS, "sdk_features"), "--namesrv", cluster.namesrv, "--only", "kinds", "--config", config], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, cwd=ctx.folder, env=dict(os.environ, HOME=ctx.temp("home")))
+    try:
+        plain = [msg.Message(topic, "java-plain", "text:plain"), msg.Message(topic, "java-large", "rep:20000:1"), msg.Message(topic, "java-late", "text:late", DELAY="1")]
+        runs = [ctx.client("java-4.9.8", "produce", cluster.namesrv, group=unique("p"), messages=write_messages(ctx.folder, plain)),
+                ctx.client("java-4.9.8", "produce", cluster.namesrv, group=unique("p"), messages=write_messages(ctx.folder, [msg.Message(topic, f"java-batch-{i}", f"text:b{i}") for i in range(3)]), batch=1)]
+        for run in runs:
+            assert run.wait(60) == 0, run.describe()
+        transact = ctx.client("java-4.9.8", "transact", cluster.namesrv, group=unique("tx"), topic=topic, count=1, decide="commit", timeout=1)
+        transact.wait(60)
+        java_ids = {i for r in [*runs, transact] for l in r.lines if "msgId" in l for i in l["msgId"].split(",")}
+        assert len(java_ids) == 7, [r.lines for r in [*runs, transact]]
+        sent = {}
+        while True:
+            line = ours.stdout.readline().split()
+            if line[:1] != ["sent"]:
+                assert line == ["all"], (line, sent)
+                break
+            sent[line[1]] = int(line[2])
+        assert len(sent) == 7, sent
+        wanted = java_ids | set(sent)
+        theirs.until("all of both", lambda r: wanted <= {l["msgId"] for l in r.received()}, 30)
+        got = {}
+        while not wanted <= set(got):
+            word, ident, length = ours.stdout.readline().split()
+            assert word == "got", (word, ident)
+            got[ident] = int(length)
+        ours.communicate(timeout=30)
+    finally:
+        ours.kill()
+    theirs.stop()
+    java = {l["msgId"]: l["length"] for l in theirs.received()}
+    assert ours.returncode == 0 and set(java) == set(got) == wanted, (java, got, wanted)
+    assert java == got and all(java[i] == n for i, n in sent.items()), (java, got, sent)
+    assert max(n for i, n in got.items() if i in java_ids) == 20000, got
+    return f"{len(wanted)} messages both ways"
+
+
+@case("sdk-in-java-tools", java_too=True, needs=("java",))
+def java_tools(ctx):
+    """mqadmin shows progress, connection and status of our consumer, and sets its offset back: it gets its messages again."""  # client §14.51
+    cluster, topic, group = ctx.shared(), unique("SdkTools_"), unique("SdkToolsGroup_")
+    create_topic(cluster, topic, 2)
+    with remoting.Client(cluster.broker) as c:
+        for i in range(6):
+            assert c.send(topic, b"m%d" % i, i % 2, {"KEYS": f"k{i}"}).code == 0
+    log = os.path.join(ctx.folder, "ours.log")
+    ours = ctx.keep(clusters.Process([os.path.join(clusters.BIN, "tenon"), "--json", "--namesrv", cluster.namesrv, "consume", "-t", topic, "-g", group, "--from", "first", "--timeout", "240s"], log))
+
+    def got():
+        return sum('"m' in l or topic in l for l in ours.text().splitlines())
+
+    def tool(*args):
+        return clusters.mqadmin(cluster.namesrv, *args)
+    clusters.wait_for("all messages", lambda: got() >= 6, 30)
+    with remoting.Client(cluster.broker) as c:
+        client = json.loads(c.call(38, {"consumerGroup": group}).body)["consumerIdList"][0]
+    clusters.wait_for("the offsets", lambda: "Diff Total: 0" in tool("consumerProgress", "-g", group), 30, every=0.5)
+    text = tool("consumerProgress", "-g", group)
+    assert len(re.findall(topic + r"\s+\S+\s+[01]\s+3\s+3\s", text)) == 2, text
+    text = tool("consumerConnection", "-g", group)
+    assert client in text and re.search(topic + r"\s+\*", text) and "MessageModel: CLUSTERING" in text, text
+    text = tool("consumerStatus", "-g", group, "-i", client)
+    assert all(re.search(p, text) for p in ("#Consumer Properties#", "Topic: " + topic, "#Consumer Offset#", topic + r"\s+\S+\s+[01]\s+3")), text
+    text = tool("resetOffsetByTime", "-g", group, "-t", topic, "-s", "0")
+    assert re.search(r"[01]\s+0", text), text
+    clusters.wait_for("all messages again", lambda: got() >= 12, 30)
 
 
 @case("sdk-in-java-namespace", java_too=True, needs=("java-4.9.8",))
