@@ -38,5 +38,7 @@ for _ in $(seq 100); do
   kill -0 "$broker" 2>/dev/null || { cat "$folder/log"; exit 1; }
   sleep 0.1
 done
-on_load_core "$bin/overload_bench" "$port" --pid "$broker" "$@"
+rc=0
+on_load_core "$bin/overload_bench" "$port" --pid "$broker" "$@" || rc=$?
 grep -i warn "$folder/log" | tail -3 || true
+exit $rc

@@ -1,6 +1,8 @@
 // Sends to a broker, open loop: so many a second whatever the answers, over many connections. First
 // it finds out what the broker can take (closed loop), then it offers a multiple of that. Latencies
-// count from the moment a message was due, so what waits in this program counts as well.
+// count from the moment a message was due, so what waits in this program counts as well. Fails if the
+// 99th percentile of all answers is 300 ms or more, an answer is neither 0 nor 2 with a remark of
+// Java's, a connection was dropped or the broker's memory grew by more than what its bounds allow.
 //
 //   overload_bench PORT [--connections 64] [--size 1024] [--seconds 20] [--factor 2]
 //                  [--capacity MSG_PER_S] [--pid BROKER]
@@ -410,6 +412,29 @@ long memory_kib(long pid, const char* what) {
   return kib;
 }
 
+/// @return the exit code; says what is wrong
+int verdict(double p99_ms, const Tally& t, long grown_kib) {
+  constexpr double kAnswerMs = 300;
+  constexpr long kGrownKib = 512 * 1024;  // 256 MiB of waiting sends, and what is unread and unsent
+  int failed = 0;
+  const auto expect = [&failed](bool good, const char* what) {
+    if (!good) {
+      std::printf("FAIL: %s\n", what);
+      failed = 1;
+    }
+  };
+  expect(p99_ms < kAnswerMs, "p99 of the answers is not below 300 ms");
+  expect(t.other == 0, "answers that are neither 0 nor 2");
+  expect(t.dropped_connections == 0, "connections were dropped");
+  expect(grown_kib <= kGrownKib, "the broker's memory grew by more than 512 MiB");
+  expect(
+      t.busy_text.empty() ||
+          t.busy_text.find("_CLEAN_QUEUE]broker busy, start flow control") != std::string::npos ||
+          t.busy_text.find("]system busy, start flow control for a while") != std::string::npos,
+      "a busy answer has another remark than Java's");
+  return failed;
+}
+
 Options parse(int argc, char** argv) {
   Options o;
   o.port = static_cast<std::uint16_t>(std::atoi(argc > 1 ? argv[1] : "10911"));
@@ -485,13 +510,14 @@ int main(int argc, char** argv) {
               long_turns_pct(t.turn_us));
   std::printf(
       "heartbeats: %zu, p99 %.1f ms\n", t.heartbeat_us.size(), percentile_ms(t.heartbeat_us, 0.99));
+  const long after_kib = memory_kib(o.pid, "RssAnon:");
   if (o.pid != 0) {
     std::printf("memory of the broker (RssAnon): %ld MiB before, %ld MiB after\n",
                 before_kib / 1024,
-                memory_kib(o.pid, "RssAnon:") / 1024);
+                after_kib / 1024);
   }
   if (!t.busy_text.empty()) {
     std::printf("first busy answer: %s\n", t.busy_text.c_str());
   }
-  return 0;
+  return verdict(percentile_ms(all, 0.99), t, after_kib - before_kib);
 }
