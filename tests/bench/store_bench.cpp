@@ -39,11 +39,38 @@ long status_kib(const char* key) {
   return 0;
 }
 
+Batch::Batch(test::StoreInstance& store, const std::vector<test::Message>& messages, bool open)
+    : store_(store),
+      results_(messages.size()) {
+  for (const test::Message& m : messages) {
+    records_.push_back(test::to_record(m));
+    if (open) {
+      records_.back().queue = store.queue(m.topic, m.queue_id, true);
+    }
+  }
+}
+
+bool Batch::append() {
+  store_.table().append(store_.self(),
+                        records_.data(),
+                        sizeof records_[0],
+                        records_.size(),
+                        results_.data(),
+                        sizeof results_[0],
+                        nullptr);
+  if (results_.back().status < 0) {
+    std::fprintf(stderr, "append failed: %d\n", results_.back().status);
+    return false;
+  }
+  return true;
+}
+
 }  // namespace tenon::bench
 
 namespace {
 
 using namespace tenon::test;
+using tenon::bench::Batch;
 using tenon::bench::status_kib;
 using Time = std::chrono::steady_clock;
 
@@ -112,7 +139,6 @@ void measure(const std::filesystem::path& dir, const Setting& setting, double se
   }
   const double open_ms = seconds_since(opening) * 1000;
   std::vector<Message> messages(setting.batch);
-  std::vector<tenon_record> records;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     messages[i].queue_id = static_cast<std::uint32_t>(i % 4);
     messages[i].body = std::string(setting.body, 'x');
@@ -120,37 +146,27 @@ void measure(const std::filesystem::path& dir, const Setting& setting, double se
       messages[i].properties =
           properties_of({{"UNIQ_KEY", "C0A801051E5818B4AAC2117A8B5E0000"}, {"TAGS", "TagA"}});
     }
-    records.push_back(to_record(messages[i]));
-    records.back().queue = store.queue("TopicTest", messages[i].queue_id, true);
   }
-  std::vector<tenon_append_result> results(records.size());
+  Batch batch(store, messages, true);
   double worst_ms = 0;
   std::size_t count = 0;
   const double cpu_begin = cpu_seconds();
   const auto begin = Time::now();
   auto before = begin;
   while (std::chrono::duration<double>(before - begin).count() < seconds) {
-    store.table().append(store.self(),
-                         records.data(),
-                         sizeof records[0],
-                         records.size(),
-                         results.data(),
-                         sizeof results[0],
-                         nullptr);
+    if (!batch.append()) {
+      std::exit(1);
+    }
     const auto now = Time::now();
     worst_ms = std::max(worst_ms, std::chrono::duration<double, std::milli>(now - before).count());
     before = now;
-    count += records.size();
-    if (results.back().status < 0) {
-      std::fprintf(stderr, "append failed: %d\n", results.back().status);
-      std::exit(1);
-    }
+    count += batch.size();
   }
   const double took = seconds_since(begin);
   const double cpu = cpu_seconds() - cpu_begin;
   const double bytes = static_cast<double>(store.log().end);
   const double copy =
-      copy_speed(dir, results[0].bytes, static_cast<std::size_t>(setting.file_bytes));
+      copy_speed(dir, batch.record_bytes(), static_cast<std::size_t>(setting.file_bytes));
   std::printf(
       "body=%zu batch=%zu file_mib=%lld keys=%d appends_per_s=%.0f appends_per_cpu_s=%.0f "
       "mb_per_cpu_s=%.0f memcpy_mb_per_cpu_s=%.0f share=%.2f longest_append_ms=%.2f files=%.0f "

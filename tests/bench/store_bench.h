@@ -1,9 +1,12 @@
 // The modes of store_bench beside the plain measure of appends.
 #pragma once
 
+#include "../support/store_harness.h"
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 namespace tenon::bench {
 
@@ -39,6 +42,23 @@ int run_recover(const ScaleOptions& options);
 int run_queues(const ScaleOptions& options);
 /// Messages with a unique key and a shared one; queries a second and how long they take.
 int run_keys(const ScaleOptions& options);
+
+/// Records ready to be appended again and again. Thread: one.
+class Batch {
+ public:
+  /// The messages stay as long as this; with `open`, each record names its open queue.
+  Batch(test::StoreInstance& store, const std::vector<test::Message>& messages, bool open);
+  /// @return false: failed, and said so on stderr
+  bool append();
+  std::size_t size() const { return records_.size(); }
+  /// Bytes of the first record.
+  std::size_t record_bytes() const { return results_[0].bytes; }
+
+ private:
+  test::StoreInstance& store_;
+  std::vector<tenon_record> records_{};
+  std::vector<tenon_append_result> results_{};
+};
 
 /// A figure of /proc/self/status in KiB, such as "RssAnon:".
 long status_kib(const char* key);

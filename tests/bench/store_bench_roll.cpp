@@ -132,36 +132,17 @@ void show_long(std::uint64_t end, std::uint64_t file_bytes, double ms, const rus
                b.ru_nivcsw - a.ru_nivcsw);
 }
 
-struct Appender {
-  explicit Appender(StoreInstance& s, const RollOptions& o)
-      : store(s),
-        messages(o.batch) {
-    for (std::size_t i = 0; i < messages.size(); ++i) {
-      messages[i].queue_id = static_cast<std::uint32_t>(i % 4);
-      messages[i].body = std::string(o.body, 'x');
-      if (o.keys) {
-        messages[i].properties = properties_of({{"UNIQ_KEY", "C0A801051E5818B4AAC2117A8B5E0000"}});
-      }
-      records.push_back(to_record(messages[i]));
-      records.back().queue = store.queue("TopicTest", messages[i].queue_id, true);
+std::vector<Message> messages_of(const RollOptions& o) {
+  std::vector<Message> messages(o.batch);
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    messages[i].queue_id = static_cast<std::uint32_t>(i % 4);
+    messages[i].body = std::string(o.body, 'x');
+    if (o.keys) {
+      messages[i].properties = properties_of({{"UNIQ_KEY", "C0A801051E5818B4AAC2117A8B5E0000"}});
     }
-    results.resize(records.size());
   }
-  bool append() {
-    store.table().append(store.self(),
-                         records.data(),
-                         sizeof records[0],
-                         records.size(),
-                         results.data(),
-                         sizeof results[0],
-                         nullptr);
-    return results.back().status >= 0;
-  }
-  StoreInstance& store;
-  std::vector<Message> messages;
-  std::vector<tenon_record> records{};
-  std::vector<tenon_append_result> results{};
-};
+  return messages;
+}
 
 }  // namespace
 
@@ -179,7 +160,8 @@ int run_roll(const RollOptions& options) {
     std::fprintf(stderr, "%s\n", store.error().c_str());
     return 1;
   }
-  Appender appender(store, options);
+  const std::vector<Message> messages = messages_of(options);
+  Batch batch(store, messages, true);
   std::atomic<bool> stop{false};
   std::thread cleaner([&] {  // deletes all but about four files, as fast as they come
     while (!stop) {
@@ -214,7 +196,7 @@ int run_roll(const RollOptions& options) {
       const std::int64_t waited = run_queue.ns();
       const auto before = Time::now();
       watch.begin();
-      const bool good = appender.append();
+      const bool good = batch.append();
       watch.end();
       const double took = std::chrono::duration<double, std::milli>(Time::now() - before).count();
       wall_ms.push_back(static_cast<float>(took));
@@ -224,7 +206,6 @@ int run_roll(const RollOptions& options) {
         show_long(store.log().end, options.file_bytes, blocked_ms.back(), usage);
       }
       if (!good) {
-        std::fprintf(stderr, "append failed: %d\n", appender.results.back().status);
         exit_code = 1;
         break;
       }

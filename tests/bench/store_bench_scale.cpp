@@ -70,21 +70,9 @@ struct Opened {
     }
     open_ms = ms_since(begin);
   }
-  void append(std::vector<Message>& messages) {
-    std::vector<tenon_record> records;
-    for (Message& m : messages) {
-      records.push_back(to_record(m));
-    }
-    std::vector<tenon_append_result> results(records.size());
-    store.table().append(store.self(),
-                         records.data(),
-                         sizeof records[0],
-                         records.size(),
-                         results.data(),
-                         sizeof results[0],
-                         nullptr);
-    if (results.back().status < 0) {
-      std::fprintf(stderr, "append failed: %d\n%s", results.back().status, host.log_text().c_str());
+  void append(const std::vector<Message>& messages) {
+    if (!Batch(store, messages, false).append()) {
+      std::fprintf(stderr, "%s", host.log_text().c_str());
       ::_exit(1);
     }
   }
