@@ -184,9 +184,13 @@ def java_tools(ctx):
     clusters.wait_for("all messages", lambda: got() >= 6, 30)
     with remoting.Client(cluster.broker) as c:
         client = json.loads(c.call(38, {"consumerGroup": group}).body)["consumerIdList"][0]
-    clusters.wait_for("the offsets", lambda: "Diff Total: 0" in tool("consumerProgress", "-g", group), 30, every=0.5)
+
+    def committed():
+        with remoting.Client(cluster.broker) as c:
+            return [c.call(14, {"consumerGroup": group, "topic": topic, "queueId": q}).ext.get("offset") for q in (0, 1)]
+    clusters.wait_for("the offsets", lambda: committed() == ["3", "3"], 30)
     text = tool("consumerProgress", "-g", group)
-    assert len(re.findall(topic + r"\s+\S+\s+[01]\s+3\s+3\s", text)) == 2, text
+    assert "Diff Total: 0" in text and len(re.findall(topic + r"\s+\S+\s+[01]\s+3\s+3\s", text)) == 2, text
     text = tool("consumerConnection", "-g", group)
     assert client in text and re.search(topic + r"\s+\*", text) and "MessageModel: CLUSTERING" in text, text
     text = tool("consumerStatus", "-g", group, "-i", client)
