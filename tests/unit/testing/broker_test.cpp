@@ -165,4 +165,36 @@ TEST_SUITE("testing/broker") {
     CHECK(eventually([&] { return attempts.load() == 2; }));
     CHECK(std::chrono::steady_clock::now() - begin < 15s);
   }
+
+  TEST_CASE("seventeen deliveries, then the message is a dead letter") {  // client §14.41
+    BrokerOptions options;
+    options.delay_levels = "0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s 0s";
+    Rig rig(options);
+    const auto dead = [&] {
+      auto admin = Admin::open(rig.client).value();
+      const auto end = admin.max_offset({"%DLQ%c", "broker-a", 0});
+      return end ? *end : 0;
+    };
+    std::atomic<int> deliveries{0};
+    std::atomic<int> counted{0};
+    PushConsumerOptions group;
+    group.group = "c";
+    group.subscriptions["T"] = Subscription();
+    group.start = FromFirst{};
+    auto consumer =
+        PushConsumer::concurrent(rig.client, group, [&](std::span<const MessageView> batch) {
+          if (batch[0].body() == "hopeless") {
+            return Ack::dead_letter();
+          }
+          counted += batch[0].reconsume_times() == deliveries++ ? 1 : 0;
+          return Ack::retry();
+        }).value();
+    REQUIRE(rig.producer.send(message("T", "hopeless")).has_value());
+    REQUIRE(eventually([&] { return dead() == 1; }));  // delay level -1: at once
+    REQUIRE(rig.producer.send(message("T")).has_value());
+    REQUIRE(eventually([&] { return dead() == 2; }));
+    CHECK(deliveries.load() == 17);
+    CHECK(counted.load() == 17);
+    CHECK(consumer.close().has_value());
+  }
 }
