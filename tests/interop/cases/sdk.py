@@ -267,8 +267,14 @@ def hash_like_java(ctx):
 
 @case("sdk-on-java-broker", java_too=True, needs=("java",))
 def sdk_java(ctx):
-    """The same program on the Java broker 4.9.7."""
+    """The same program on the Java broker 4.9.7."""  # client §14.52
     return round_trip(ctx, ctx.keep(clusters.Java(ctx.temp("java")).start()))
+
+
+@case("sdk-on-java-5", java_too=True, needs=("java",))
+def sdk_java_5(ctx):
+    """The same program on the Java broker 5.3.3."""  # client §14.52
+    return round_trip(ctx, ctx.keep(clusters.Java(ctx.temp("java"), version="5.3.3").start()))
 
 
 ACL = """globalWhiteRemoteAddresses:

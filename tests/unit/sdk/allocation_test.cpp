@@ -24,7 +24,7 @@ TEST_SUITE("sdk/allocation") {
   TEST_CASE("the built-in allocation equals that of the official Java client") {
     // One line per case: members, queues, colon, the owner of each queue.
     std::ifstream in(tenon::test::data_dir() + "/allocation/averagely.txt");
-    REQUIRE(in.good());  // client §14 Consumer, §11 D5
+    REQUIRE(in.good());  // client §14.29, §11 D5
     int cases = 0;
     std::string line;
     while (std::getline(in, line)) {

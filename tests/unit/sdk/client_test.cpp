@@ -70,7 +70,7 @@ TEST_SUITE("sdk/client") {
   }
 
   TEST_CASE("routes and heartbeats every 30 s, rebalance every 20 s, offsets every 5 s") {
-    FakeCluster cluster;  // client §14 Identity
+    FakeCluster cluster;  // client §14.4
     cluster.add_topic("T", {"a"}, 1);
     tenon::ManualClock clock;
     const auto client = cluster.client(&clock);
@@ -126,7 +126,7 @@ TEST_SUITE("sdk/client") {
   }
 
   TEST_CASE("the heartbeat goes to masters; to slaves only with a consumer") {
-    FakeCluster cluster;  // client §14 Identity
+    FakeCluster cluster;  // client §14.8, §14.10
     cluster.set_hook([](const Request& r) -> std::optional<Outcome> {
       if (r.command.code != RequestCode::kGetRouteinfoByTopic || r.command.field("topic") != "T") {
         return std::nullopt;
@@ -183,7 +183,7 @@ TEST_SUITE("sdk/client") {
   }
 
   TEST_CASE("the first name server is dead: the second is asked and stays") {
-    FakeCluster cluster;  // client §14 Remoting
+    FakeCluster cluster;  // client §14.12
     cluster.add_topic("T", {"a"}, 1);
     std::string dead;
     cluster.set_hook([&dead](const Request& r) -> std::optional<Outcome> {
@@ -225,7 +225,7 @@ TEST_SUITE("sdk/client") {
   }
 
   TEST_CASE("an unknown topic takes the route of TBW102; without that there is none") {
-    FakeCluster cluster;  // client §14 Identity
+    FakeCluster cluster;  // client §14.6
     const auto client = cluster.client();
     CHECK(client->routes().resolve_blocking("new", "TBW102", 4).error().is(Errc::kNoRoute));
     cluster.add_topic("TBW102", {"a", "b"}, 8, 7);
@@ -277,7 +277,7 @@ TEST_SUITE("sdk/client") {
 
 TEST_SUITE("sdk/server_requests") {
   TEST_CASE("221, 307, 309 and 326 are answered, 39, 40 and 220 are not, others get 3") {
-    FakeCluster cluster;  // client §14 Identity
+    FakeCluster cluster;  // client §14.9
     cluster.add_topic("T", {"a"}, 1);
     const auto client = cluster.client();
     cluster.set_members({client->id()});
@@ -342,7 +342,7 @@ TEST_SUITE("sdk/server_requests") {
         [&] { return cluster.requests(RequestCode::kGetConsumerListByGroup).size() > before; }));
   }
 
-  TEST_CASE("220 in both forms: the new offset wins over running batches") {  // client §14 Consumer
+  TEST_CASE("220 in both forms: the new offset wins over running batches") {  // client §14.46
     for (const bool as_list : {false, true}) {
       CAPTURE(as_list);
       FakeCluster cluster;

@@ -108,7 +108,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE(
-      "everything is received once; offsets are committed at the end; nothing comes twice") {  // client §11 D7, D13
+      "everything is received once; offsets are committed at the end; nothing comes twice") {  // client §11 D7, D13, §14.47
     Fixture f(4);
     for (int i = 0; i < 200; ++i) {
       f.cluster.put({"T", "a", i % 4}, "m" + std::to_string(i));
@@ -130,7 +130,7 @@ TEST_SUITE("sdk/consumer") {
     CHECK(f.bodies.back() == "new");
   }
 
-  TEST_CASE("the pull request: flags, offsets and hold time") {  // client §14 Consumer
+  TEST_CASE("the pull request: flags, offsets and hold time") {  // client §14.37
     Fixture f;
     f.cluster.put(kQueue, "x");
     f.start_collecting();
@@ -154,7 +154,7 @@ TEST_SUITE("sdk/consumer") {
     }));
   }
 
-  TEST_CASE("where a queue starts without a committed offset") {  // client §14 Consumer
+  TEST_CASE("where a queue starts without a committed offset") {  // client §14.31
     const auto first_pull = [](StartPosition start, const char* topic) {
       Fixture f;
       for (int i = 0; i < 7; ++i) {
@@ -186,7 +186,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE(
-      "an offset query that fails does not mean a new group: the queue waits") {  // client §11 L1
+      "an offset query that fails does not mean a new group: the queue waits") {  // client §11 L1, §14.31
     // Trap L1: starting at the end here would lose messages.
     for (const auto& failure :
          {Outcome::code(1, "AclException"), Outcome::fail(tenon::Errc::kTimeout)}) {
@@ -213,7 +213,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE("an exact tag drops a message whose tag only has the same hash") {
-    Fixture f;  // client §14 Consumer, §11 L8
+    Fixture f;  // client §14.35, §11 L8
     f.options.subscriptions["T"].expression = "Aa";
     f.cluster.put(kQueue, "wanted", tagged("Aa"));
     f.cluster.put(kQueue, "collision", tagged("BB"));
@@ -226,7 +226,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE("a batch of four with two done: two are sent back, the offset moves past all four") {
-    Fixture f;  // client §14 Consumer
+    Fixture f;  // client §14.39
     f.options.batch_max = 4;
     for (const char* body : {"0", "1", "2", "3"}) {
       f.cluster.put(kQueue, body, std::string("UNIQ_KEY\x01id") + body);
@@ -257,7 +257,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE("send-back refused: a new message in the retry topic with the same id") {
-    Fixture f;  // client §14 Consumer
+    Fixture f;  // client §14.40
     f.cluster.put(kQueue, "x", "UNIQ_KEY\x01the-id\x02user\x01v");
     f.cluster.set_hook([](const Request& r) -> std::optional<Outcome> {
       return r.command.code == RequestCode::kConsumerSendMsgBack
@@ -288,7 +288,7 @@ TEST_SUITE("sdk/consumer") {
     CHECK(f.cluster.offset("g", kQueue) == 1);
   }
 
-  TEST_CASE("both ways of retrying refused: the offset is held") {  // client §11 D14
+  TEST_CASE("both ways of retrying refused: the offset is held") {  // client §11 D14, §14.40
     Fixture f;
     f.cluster.put(kQueue, "bad");
     f.cluster.put(kQueue, "good");
@@ -311,7 +311,7 @@ TEST_SUITE("sdk/consumer") {
     CHECK(f.cluster.offset("g", kQueue).value_or(0) == 0);
   }
 
-  TEST_CASE("pulling pauses while too much is cached") {  // client §9.11
+  TEST_CASE("pulling pauses while too much is cached") {  // client §9.11, §14.36
     Fixture f;
     f.options.cached_max_messages = 40;
     f.options.threads = 1;
@@ -338,7 +338,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE(
-      "an illegal offset is corrected: stored, nothing in work is committed, starts anew") {  // client §11 L10
+      "an illegal offset is corrected: stored, nothing in work is committed, starts anew") {  // client §11 L10, §14.38
     Fixture f;
     for (int i = 0; i < 10; ++i) {
       f.cluster.put(kQueue, "m" + std::to_string(i));
@@ -365,7 +365,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE(
-      "a queue that went to another member: the result of the running call is ignored") {  // client §11 L11, D8
+      "a queue that went to another member: the result of the running call is ignored") {  // client §11 L11, D8, §14.33
     Fixture f;
     f.cluster.put(kQueue, "x");
     std::atomic<bool> entered{false};
@@ -432,7 +432,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE(
-      "progress over messages that do not match, only when nothing is unfinished") {  // client §11 L3
+      "progress over messages that do not match, only when nothing is unfinished") {  // client §11 L3, §14.34
     Fixture f;
     std::atomic<int> answers{0};
     f.cluster.set_hook([&](const Request& r) -> std::optional<Outcome> {
@@ -476,7 +476,7 @@ TEST_SUITE("sdk/consumer") {
   }
 
   TEST_CASE(
-      "messages that a listener holds for too long are sent back at level 3") {  // client §9.11, §11 D9
+      "messages that a listener holds for too long are sent back at level 3") {  // client §9.11, §11 D9, §14.42
     Fixture f;
     f.options.consume_timeout = 1000ms;
     f.options.threads = 2;
@@ -533,7 +533,7 @@ TEST_SUITE("sdk/broadcasting") {
   TEST_CASE("all queues are owned, offsets lie in Java's file and survive a restart") {
     const auto root =
         std::filesystem::temp_directory_path() / ("tenon_sdk_offsets_" + std::to_string(getpid()));
-    std::filesystem::remove_all(root);  // client §14 Identity
+    std::filesystem::remove_all(root);  // client §14.2, §14.32
     FakeCluster cluster;
     cluster.add_topic("T", {"a"}, 2);
     ClientOptions client_options;

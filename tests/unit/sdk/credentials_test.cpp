@@ -136,7 +136,7 @@ TEST_SUITE("sdk/credentials") {
   }
 
   TEST_CASE("a request that is sent again to another queue is signed anew") {
-    FakeCluster cluster;  // client §14 Remoting
+    FakeCluster cluster;  // client §14.11
     cluster.add_topic("T", {"a", "b"}, 1);
     std::atomic<int> attempts{0};
     cluster.set_hook([&](const Request& r) -> std::optional<Outcome> {

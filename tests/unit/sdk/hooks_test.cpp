@@ -302,7 +302,7 @@ TEST_SUITE("sdk/hooks") {
 }
 
 TEST_SUITE("sdk/trace") {
-  TEST_CASE("a record of a send has the bytes of the example") {  // client §14: 145 bytes, §4.16
+  TEST_CASE("a record of a send has the bytes of the example") {  // client §14.28: 145 bytes, §4.16
     Fixture f(true);
     SendAttempt a;
     a.group = "pg";

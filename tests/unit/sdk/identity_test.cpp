@@ -40,7 +40,7 @@ TEST_SUITE("sdk/identity") {
     CHECK(make_client_id("10.0.0.1", "me", "", true) == "10.0.0.1@me@STREAM");
   }
 
-  TEST_CASE("the id of the specification's example") {  // client §14 Producer
+  TEST_CASE("the id of the specification's example") {  // client §14.16
     // spec client §4.3: 10.0.0.1, pid 0x1234, loader 0x18B4AAC2, 30 Nov 03:00:00.123, counter 7
     MessageIds ids("10.0.0.1", 0x1234, 0x18B4AAC2);
     const std::int64_t when = local_ms(2026, 11, 30, 3) + 123;
@@ -63,7 +63,7 @@ TEST_SUITE("sdk/identity") {
     CHECK(ids.month_ms(december - 1) > 29u * 24 * 3600 * 1000);  // a clock that was set back
   }
 
-  TEST_CASE("ids of four threads in one millisecond are all different") {  // client §14 Producer
+  TEST_CASE("ids of four threads in one millisecond are all different") {  // client §14.16
     MessageIds ids("1.2.3.4", 1, 1);
     constexpr int kEach = 10'000;
     std::vector<std::vector<std::string>> made(4);

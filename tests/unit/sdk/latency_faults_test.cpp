@@ -53,7 +53,7 @@ struct Sender {
 }  // namespace
 
 TEST_SUITE("sdk/latency_faults") {
-  TEST_CASE("how long a broker is avoided after a latency") {  // client §4.9, the table
+  TEST_CASE("how long a broker is avoided after a latency") {  // client §4.9, the table, §14.24
     const std::pair<std::uint64_t, std::pair<std::uint64_t, std::uint64_t>> cases[] = {
         {0, {0, 0}},
         {40, {0, 0}},
@@ -92,7 +92,7 @@ TEST_SUITE("sdk/latency_faults") {
     CHECK_FALSE(quick.available("a", 2 * kMs));
   }
 
-  TEST_CASE("an isolated broker is unused for 600 s, then used again") {  // client §14
+  TEST_CASE("an isolated broker is unused for 600 s, then used again") {  // client §14.24
     Sender s(FaultTolerance::kClassic);
     bool broken = true;
     s.cluster.set_hook([&](const Request& r) -> std::optional<Outcome> {
@@ -110,7 +110,7 @@ TEST_SUITE("sdk/latency_faults") {
     CHECK(s.brokers_of(40) == std::set<std::string>{"a", "b"});
   }
 
-  TEST_CASE("with all brokers isolated it still sends") {  // client §14
+  TEST_CASE("with all brokers isolated it still sends") {  // client §14.24
     Sender s(FaultTolerance::kClassic);
     bool broken = true;
     s.cluster.set_hook([&](const Request& r) -> std::optional<Outcome> {

@@ -51,7 +51,7 @@ TEST_SUITE("sdk/message_text") {
           "false\x02UNIQ_KEY\x01ID");
   }
 
-  TEST_CASE("a body of 4095 bytes is not compressed, one of 4096 is") {  // client §14 Producer
+  TEST_CASE("a body of 4095 bytes is not compressed, one of 4096 is") {  // client §14.17
     ProducerOptions o;
     std::string body(4095, 'a');
     CHECK(compress_body(body, o) == 0);
@@ -80,7 +80,7 @@ TEST_SUITE("sdk/message_text") {
     }
   }
 
-  TEST_CASE("both header encodings carry the same letters") {  // client §14 Producer
+  TEST_CASE("both header encodings carry the same letters") {  // client §14.18
     for (const auto encoding : {HeaderEncoding::kJson, HeaderEncoding::kBinary}) {
       const SendHeaderFixed fixed(encoding, "group", "topic", "TBW102", 4, "broker-a");
       SendHeader h;
@@ -125,7 +125,7 @@ TEST_SUITE("sdk/message_text") {
     }
   }
 
-  TEST_CASE("a batch is 320 with m=true, a one-way message has the flag") {  // client §14 Producer
+  TEST_CASE("a batch is 320 with m=true, a one-way message has the flag") {  // client §14.18
     for (const auto encoding : {HeaderEncoding::kJson, HeaderEncoding::kBinary}) {
       const SendHeaderFixed fixed(encoding, "g", "t", "TBW102", 4, "b");
       SendHeader h;

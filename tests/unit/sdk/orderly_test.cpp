@@ -60,7 +60,7 @@ using Bodies = std::vector<std::string>;
 }  // namespace
 
 TEST_SUITE("sdk/orderly") {
-  TEST_CASE("no two threads in one queue, each queue in its order") {  // client §14 Orderly
+  TEST_CASE("no two threads in one queue, each queue in its order") {  // client §14.43
     Fixture f(4);
     f.options.batch_max = 3;
     for (int i = 0; i < 400; ++i) {
@@ -120,7 +120,7 @@ TEST_SUITE("sdk/orderly") {
     CHECK(proto::find_property(sent[0].properties, "UNIQ_KEY") == "id0");
   }
 
-  TEST_CASE("-1 attempts is endless, and only for orderly consumers") {  // client §14 Orderly
+  TEST_CASE("-1 attempts is endless, and only for orderly consumers") {  // client §14.43
     Fixture f;
     f.options.max_attempts = -1;
     CHECK_FALSE(ConsumerCore::create(*f.client, f.options, [](std::span<const MessageView>) {
@@ -137,7 +137,7 @@ TEST_SUITE("sdk/orderly") {
     CHECK(f.cluster.stored({"%RETRY%g", "a", 0}).empty());
   }
 
-  TEST_CASE("a pause is clamped to 10 ms to 30 s") {  // client §14 Orderly
+  TEST_CASE("a pause is clamped to 10 ms to 30 s") {  // client §14.43
     tenon::ManualClock clock;
     Fixture f(1, &clock);
     f.cluster.put(kQueue, "m");
@@ -192,7 +192,7 @@ TEST_SUITE("sdk/orderly") {
     CHECK(f.cluster.offset("g", kQueue) == 1);
   }
 
-  TEST_CASE("locks are renewed each 20 s") {  // client §14 Orderly
+  TEST_CASE("locks are renewed each 20 s") {  // client §14.43
     tenon::ManualClock clock;
     Fixture f(2, &clock);
     f.start([](std::span<const MessageView>) { return OrderAck::success(); });
@@ -211,7 +211,7 @@ TEST_SUITE("sdk/orderly") {
     CHECK(body.queues.size() == 3);
   }
 
-  TEST_CASE("nothing is consumed when the lock is older than 30 s") {  // client §11 D11
+  TEST_CASE("nothing is consumed when the lock is older than 30 s") {  // client §11 D11, §14.43
     tenon::ManualClock clock;
     Fixture f(1, &clock);
     std::atomic<bool> refuse{false};
@@ -281,7 +281,7 @@ TEST_SUITE("sdk/orderly") {
   }
 
   TEST_CASE("rebalanced away: the running call ends, its offset is stored, then it is unlocked") {
-    Fixture f;  // client §11 D12
+    Fixture f;  // client §11 D12, §14.44
     f.cluster.put(kQueue, "0");
     f.cluster.put(kQueue, "1");
     std::atomic<bool> release{false};
@@ -333,7 +333,7 @@ TEST_SUITE("sdk/orderly") {
     CHECK(refusals.load() >= 2);
   }
 
-  TEST_CASE("close commits, unlocks, then leaves the group") {  // client §14 Consumer
+  TEST_CASE("close commits, unlocks, then leaves the group") {  // client §14.47
     Fixture f;
     f.cluster.put(kQueue, "m");
     std::mutex mutex;

@@ -49,7 +49,7 @@ std::vector<std::int64_t> run(std::int64_t from, std::int64_t to) {
 
 TEST_SUITE("sdk/process_queue") {
   TEST_CASE(
-      "commit rule: the smallest unfinished offset, then one past the last") {  // client §11 L2
+      "commit rule: the smallest unfinished offset, then one past the last") {  // client §11 L2, §14.33
     ProcessQueue q;
     q.put(messages({5, 6, 7, 8}));
     CHECK(q.remove(messages({5, 7, 8})) == 6);
@@ -155,7 +155,7 @@ TEST_SUITE("sdk/process_queue") {
   }
 
   TEST_CASE("flow control pauses at 1001 messages, 101 MiB and a span of 2001") {
-    const FlowLimits limits;  // client §14 Consumer
+    const FlowLimits limits;  // client §14.36
     ProcessQueue by_count;
     by_count.put(messages(run(1, 1000)));
     CHECK(check_flow(by_count, limits) == FlowControl::kGo);

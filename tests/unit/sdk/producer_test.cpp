@@ -103,7 +103,7 @@ TEST_SUITE("sdk/producer") {
     CHECK(ProducerCore::create(*client, {}).has_value());
   }
 
-  TEST_CASE("round robin covers all queues evenly") {  // client §14 Producer
+  TEST_CASE("round robin covers all queues evenly") {  // client §14.23
     Fixture f({"a", "b"}, 4);
     std::map<Queue, int> count;
     for (int i = 0; i < 80; ++i) {
@@ -131,7 +131,7 @@ TEST_SUITE("sdk/producer") {
     CHECK(proto::find_property(f.cluster.stored({"T", "a", 0})[0].properties, "UNIQ_KEY") == r->id);
   }
 
-  TEST_CASE("10, 11 and 12 are receipts with a weaker status") {  // client §9.8, §11 D2
+  TEST_CASE("10, 11 and 12 are receipts with a weaker status") {  // client §9.8, §11 D2, §14.19
     const std::pair<int, SendStatus> cases[] = {{10, SendStatus::kFlushDiskTimeout},
                                                 {11, SendStatus::kSlaveNotAvailable},
                                                 {12, SendStatus::kFlushSlaveTimeout}};
@@ -153,7 +153,7 @@ TEST_SUITE("sdk/producer") {
   }
 
   TEST_CASE(
-      "a refused code is tried again at another broker, with the same bytes") {  // client §11 L9
+      "a refused code is tried again at another broker, with the same bytes") {  // client §11 L9, §14.16, §14.20
     for (const int code : {1, 14, 16, 17, 204, 205}) {
       CAPTURE(code);
       Fixture f({"a", "b"}, 4);
@@ -172,7 +172,7 @@ TEST_SUITE("sdk/producer") {
     }
   }
 
-  TEST_CASE("13 and 2 are reported at once, with code and remark") {  // client §14 Producer
+  TEST_CASE("13 and 2 are reported at once, with code and remark") {  // client §14.20
     for (const int code : {2, 13}) {
       Fixture f;
       f.script({Outcome::code(code, "because")});
@@ -202,7 +202,7 @@ TEST_SUITE("sdk/producer") {
   }
 
   TEST_CASE(
-      "asynchronous: a broker's error is not tried again, a lost connection is") {  // client §11 D10
+      "asynchronous: a broker's error is not tried again, a lost connection is") {  // client §11 D10, §14.21
     Fixture f({"a", "b"}, 4);
     f.script({Outcome::code(1, "x")});
     CHECK(f.send_async(to("T")).error().response == 1);
@@ -228,7 +228,7 @@ TEST_SUITE("sdk/producer") {
     CHECK(r.error().outcome_unknown);
   }
 
-  TEST_CASE("no attempt begins after the deadline") {  // client §9.5, §11 D1
+  TEST_CASE("no attempt begins after the deadline") {  // client §9.5, §11 D1, §14.20
     Fixture f;
     f.cluster.set_hook([&](const Request& r) -> std::optional<Outcome> {
       if (r.command.code != RequestCode::kSendMessageV2) {
@@ -245,7 +245,7 @@ TEST_SUITE("sdk/producer") {
   }
 
   TEST_CASE("a given queue and a selector: exactly one attempt, that queue") {
-    Fixture f({"a", "b"}, 4);  // client §14 Producer
+    Fixture f({"a", "b"}, 4);  // client §14.22
     const Queue queue{"T", "b", 3};
     SendOptions fixed;
     fixed.queue = &queue;

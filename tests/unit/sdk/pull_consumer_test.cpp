@@ -56,7 +56,7 @@ using Bodies = std::vector<std::string>;
 
 TEST_SUITE("sdk/pull_consumer") {
   TEST_CASE("the request: flags 22, the expression, 20 s; the group pulls actively") {
-    Fixture f;  // client §14 Lite pull
+    Fixture f;  // client §14.48
     f.put(0, 1);
     f.options.subscriptions["T"].expression = "A || B";
     f.start_owning(1);
@@ -99,7 +99,7 @@ TEST_SUITE("sdk/pull_consumer") {
   }
 
   TEST_CASE("auto commit: a poll commits what earlier polls returned, close the rest") {
-    Fixture f;  // client §14 Lite pull
+    Fixture f;  // client §14.48
     f.options.auto_commit = true;
     f.options.commit_interval = 10ms;
     f.options.poll_max = 2;
@@ -126,7 +126,7 @@ TEST_SUITE("sdk/pull_consumer") {
   }
 
   TEST_CASE("assign and subscribe exclude each other; assigned queues need no members") {
-    Fixture f(4);  // client §14 Lite pull
+    Fixture f(4);  // client §14.48
     f.start_owning(4);
     CHECK(f.core->poller().assign(std::span(&kQueue, 1), {}).error().is(Errc::kConflict));
     f.stop();
@@ -178,7 +178,7 @@ TEST_SUITE("sdk/pull_consumer") {
   }
 
   TEST_CASE("seek: only owned queues, only offsets that exist; the position follows") {
-    Fixture f;  // client §14 Lite pull
+    Fixture f;  // client §14.48
     f.put(0, 6);
     f.cluster.set_hook([](const Request& r) -> std::optional<Outcome> {
       proto::Command c;
@@ -213,7 +213,7 @@ TEST_SUITE("sdk/pull_consumer") {
   }
 
   TEST_CASE("a paused queue is not pulled, what is fetched is still returned") {
-    Fixture f;  // client §14 Lite pull
+    Fixture f;  // client §14.48
     f.options.poll_max = 32;
     f.put(0, 32);  // one pull answer
     f.start_owning(1);

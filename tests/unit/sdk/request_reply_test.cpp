@@ -76,7 +76,7 @@ struct Fixture {
 }  // namespace
 
 TEST_SUITE("sdk/request_reply") {
-  TEST_CASE("a reply is matched by its correlation id; a late one is ignored") {  // client §14
+  TEST_CASE("a reply is matched by its correlation id; a late one is ignored") {  // client §14.27
     Fixture f;
     f.ask_async();
     const std::string properties = f.sent_properties();

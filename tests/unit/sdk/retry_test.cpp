@@ -17,7 +17,7 @@ RetryRules blocking() {
 
 TEST_SUITE("sdk/retry") {
   TEST_CASE("a blocking send is tried again after 1, 14, 16, 17, 204 and 205 only") {
-    for (int code = 1; code < 300; ++code) {  // client §14 Producer
+    for (int code = 1; code < 300; ++code) {  // client §14.20
       const bool expected =
           code == 1 || code == 14 || code == 16 || code == 17 || code == 204 || code == 205;
       CAPTURE(code);
@@ -45,7 +45,7 @@ TEST_SUITE("sdk/retry") {
   }
 
   TEST_CASE("the asynchronous form does not try again what a broker answered") {
-    RetryRules rules;  // client §14 Producer
+    RetryRules rules;  // client §14.21
     rules.form = SendForm::kAsync;
     CHECK_FALSE(should_retry(rules, answered(1), 1, 1000));
     CHECK_FALSE(should_retry(rules, answered(14), 1, 1000));
@@ -59,14 +59,14 @@ TEST_SUITE("sdk/retry") {
     CHECK_FALSE(should_retry(blocking(), make_error(Errc::kTimeout, ""), 1, 0));
   }
 
-  TEST_CASE("a given queue gets exactly one attempt") {  // client §14 Producer
+  TEST_CASE("a given queue gets exactly one attempt") {  // client §14.22
     RetryRules rules;
     rules.fixed_queue = true;
     CHECK_FALSE(should_retry(rules, answered(1), 1, 1000));
     CHECK_FALSE(should_retry(rules, make_error(Errc::kConnect, ""), 1, 1000));
   }
 
-  TEST_CASE("which failures leave the outcome open") {  // client §14 Remoting
+  TEST_CASE("which failures leave the outcome open") {  // client §14.13
     CHECK(from_call({tenon::Errc::kTimeout, ""}, "b").outcome_unknown);
     CHECK(from_call({tenon::Errc::kClosed, ""}, "b").outcome_unknown);
     CHECK(from_call({tenon::Errc::kCancelled, ""}, "b").outcome_unknown);

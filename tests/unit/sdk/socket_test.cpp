@@ -197,7 +197,7 @@ TEST_SUITE("sdk/socket") {
   }
 
   TEST_CASE("slow: the send ends at its time, outcome unknown; a late answer does no harm") {
-    Fixture f;  // client §14 Remoting: late answer
+    Fixture f;  // client §14.14: late answer
     f.script([](const Request& r) {
       return is_send(r) ? std::optional(Outcome::hold()) : std::nullopt;
     });
@@ -217,7 +217,7 @@ TEST_SUITE("sdk/socket") {
   }
 
   TEST_CASE("closed after the write: tried again at once; exhausted: outcome unknown") {
-    Fixture f;  // client §14 Remoting
+    Fixture f;  // client §14.13
     auto left = std::make_shared<std::atomic<int>>(1);
     f.script([left](const Request& r) {
       return is_send(r) && (*left)-- > 0 ? std::optional(Outcome::fail(tenon::Errc::kClosed))

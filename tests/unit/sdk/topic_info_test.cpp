@@ -40,13 +40,13 @@ using Names = std::vector<std::string>;
 }  // namespace
 
 TEST_SUITE("sdk/topic_info") {
-  TEST_CASE("publish and subscribe lists of the example") {  // client §14 Identity
+  TEST_CASE("publish and subscribe lists of the example") {  // client §14.5
     const TopicInfo info = make_topic_info("T", example());
     CHECK(names(info) == Names{"b0", "b1"});
     CHECK(names(info.subscribe) == Names{"a0", "a1", "a2", "a3", "b0", "b1", "b2", "b3"});
   }
 
-  TEST_CASE("an order configuration decides the publish list alone") {  // client §14 Identity
+  TEST_CASE("an order configuration decides the publish list alone") {  // client §14.5
     proto::TopicRoute r = example();
     r.order_topic_conf = "broker-a:2;broker-b:1";
     const TopicInfo info = make_topic_info("T", r);
@@ -55,7 +55,7 @@ TEST_SUITE("sdk/topic_info") {
   }
 
   TEST_CASE("queues of a broker without master are not published but can be read") {
-    proto::TopicRoute r = example();  // client §14 Identity
+    proto::TopicRoute r = example();  // client §14.5
     r.queues[0].write_queue_count = 4;
     r.brokers[0].addrs = {{1, "b:slave"}};
     const TopicInfo info = make_topic_info("T", r);
@@ -65,7 +65,7 @@ TEST_SUITE("sdk/topic_info") {
     CHECK(make_topic_info("T", r).publish.empty());
   }
 
-  TEST_CASE("brokers sort as text, queues by number") {  // client §14 Consumer, §11 D6
+  TEST_CASE("brokers sort as text, queues by number") {  // client §14.30, §11 D6
     proto::TopicRoute r;
     r.queues = {{"broker-2", 1, 1, 6, 0}, {"broker-10", 11, 11, 6, 0}};
     r.brokers = {{"c", "broker-2", {{0, "x:1"}}}, {"c", "broker-10", {{0, "y:1"}}}};
@@ -79,7 +79,7 @@ TEST_SUITE("sdk/topic_info") {
   }
 
   TEST_CASE("a topic that does not exist gets min(4, read queues) queues per broker") {
-    proto::TopicRoute r;  // client §14 Identity
+    proto::TopicRoute r;  // client §14.6
     r.queues = {{"a", 8, 8, 7, 0}, {"b", 2, 2, 7, 0}};
     r.brokers = {{"c", "a", {{0, "a:1"}}}, {"c", "b", {{0, "b:1"}}}};
     const TopicInfo info = make_topic_info("T", route_from_template(r, 4));
@@ -88,7 +88,7 @@ TEST_SUITE("sdk/topic_info") {
 
   TEST_CASE("routes parse with quoted and unquoted integer keys and compare equal in any order") {
     const char* texts[] = {
-        // client §14 Identity
+        // client §14.7
         R"({"brokerDatas":[{"brokerAddrs":{0:"a:1",1:"a:2"},"brokerName":"a","cluster":"c"},{"brokerAddrs":{0:"b:1"},"brokerName":"b","cluster":"c"}],"filterServerTable":{},"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":1,"topicSynFlag":0,"writeQueueNums":1},{"brokerName":"b","perm":6,"readQueueNums":1,"topicSysFlag":0,"writeQueueNums":1}]})",
         R"({"queueDatas":[{"brokerName":"b","perm":6,"readQueueNums":1,"writeQueueNums":1},{"brokerName":"a","perm":6,"readQueueNums":1,"writeQueueNums":1}],"brokerDatas":[{"brokerName":"b","cluster":"c","brokerAddrs":{"0":"b:1"}},{"cluster":"c","brokerName":"a","brokerAddrs":{"0":"a:1","1":"a:2"}}]})"};
     std::vector<TopicInfo> made;
@@ -110,7 +110,7 @@ TEST_SUITE("sdk/topic_info") {
     CHECK(split_name_servers("").empty());
   }
 
-  TEST_CASE("the chosen name server stays until it fails") {  // client §14 Remoting
+  TEST_CASE("the chosen name server stays until it fails") {  // client §14.12
     NameServers ns({"a:1", "b:1", "c:1"}, 7);
     const std::string first = ns.chosen();
     CHECK(ns.chosen() == first);

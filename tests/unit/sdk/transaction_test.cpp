@@ -95,7 +95,7 @@ struct Fixture {
 }  // namespace
 
 TEST_SUITE("sdk/transaction") {
-  TEST_CASE("a half message, the local transaction, then the end: flags 8, 12, 0") {  // client §14
+  TEST_CASE("a half message, the local transaction, then the end: flags 8, 12, 0") {  // client §14.26
     const std::pair<TxState, const char*> cases[] = {
         {TxState::kCommit, "8"}, {TxState::kRollback, "12"}, {TxState::kUnknown, "0"}};
     for (const auto& [state, wire] : cases) {
@@ -126,7 +126,7 @@ TEST_SUITE("sdk/transaction") {
     }
   }
 
-  TEST_CASE("stored less safely than promised: no local transaction, rolled back") {  // client §14
+  TEST_CASE("stored less safely than promised: no local transaction, rolled back") {  // client §14.26
     for (const int status : {10, 11, 12}) {
       Fixture f;
       f.cluster.set_hook([status](const Request& r) -> std::optional<Outcome> {
@@ -187,7 +187,7 @@ TEST_SUITE("sdk/transaction") {
   }
 
   TEST_CASE(
-      "a check is answered to whoever asks, with fromTransactionCheck") {  // client §14, §11 L12
+      "a check is answered to whoever asks, with fromTransactionCheck") {  // client §14.26, §11 L12
     const std::pair<TxState, const char*> cases[] = {
         {TxState::kCommit, "8"}, {TxState::kRollback, "12"}, {TxState::kUnknown, "0"}};
     for (const auto& [state, wire] : cases) {

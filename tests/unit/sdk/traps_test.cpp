@@ -154,7 +154,7 @@ TEST_SUITE("sdk/traps") {
   }
 
   TEST_CASE("request 40: the queues are shared anew at once, not at the next period") {
-    Member m(nullptr, 4);  // client §11 D4, §14 Consumer
+    Member m(nullptr, 4);  // client §11 D4, §14.45
     m.start([](std::span<const MessageView>) { return Ack::success(); });
     REQUIRE(m.owns(4));
     m.cluster.set_members({"0", m.client->id()});
@@ -175,7 +175,7 @@ TEST_SUITE("sdk/traps") {
   }
 
   TEST_CASE("a dead letter at once: delay level -1, and the limit is told with every send-back") {
-    Member m;  // client §14 Consumer
+    Member m;  // client §14.41
     m.cluster.put(kQueue, "poison");
     m.start([](std::span<const MessageView>) { return Ack::dead_letter(); });
     CHECK(eventually(
@@ -189,7 +189,7 @@ TEST_SUITE("sdk/traps") {
 
   TEST_CASE("the offset file survives a crash at every step of its replacement") {
     const auto root = std::filesystem::temp_directory_path() /
-                      ("tenon_sdk_traps_file_" + std::to_string(getpid()));  // client §14 Consumer
+                      ("tenon_sdk_traps_file_" + std::to_string(getpid()));  // client §14.32
     std::filesystem::remove_all(root);
     const auto file = root / "id" / "g" / "offsets.json";
     const auto saved = [&](std::int64_t offset) {

@@ -16,7 +16,7 @@ Message message_to(std::string topic) {
 }  // namespace
 
 TEST_SUITE("sdk/validate") {
-  TEST_CASE("topics: 127 characters are legal, 128 are not") {  // client §14 Producer
+  TEST_CASE("topics: 127 characters are legal, 128 are not") {  // client §14.15
     CHECK(check_topic(std::string(127, 'a')).has_value());
     CHECK(check_topic(std::string(128, 'a')).error().remark ==
           "The specified topic is longer than topic max length 127.");
@@ -28,7 +28,7 @@ TEST_SUITE("sdk/validate") {
     CHECK(check_topic(" \t").error().remark == "The specified topic is blank");
   }
 
-  TEST_CASE("groups: 255 characters are legal, 256 are not") {  // client §14 Producer
+  TEST_CASE("groups: 255 characters are legal, 256 are not") {  // client §14.15
     CHECK(check_group(std::string(255, 'g')).has_value());
     CHECK(check_group(std::string(256, 'g')).error().remark ==
           "the specified group is longer than group max length 255.");
@@ -37,7 +37,7 @@ TEST_SUITE("sdk/validate") {
   }
 
   TEST_CASE("bodies: none is refused, 4194304 bytes are legal, one more is not") {
-    Message m = message_to("T");  // client §14 Producer
+    Message m = message_to("T");  // client §14.15
     m.body.clear();
     CHECK(check_message(m, 4194304).error().is(Errc::kMessageIllegal));
     CHECK(check_message(m, 4194304).error().remark == "the message body length is zero");

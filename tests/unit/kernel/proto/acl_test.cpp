@@ -57,7 +57,7 @@ TEST_SUITE("proto/acl") {
   }
 
   TEST_CASE("the three signatures of the specification") {
-    // client §3.5, §14 Remoting
+    // client §3.5, §14.11
     const std::vector<Field> route{{"topic", "TopicTest"}, {"AccessKey", "RocketMQ"}};
     CHECK(acl_signature("12345678", route, {}) == "0jiwhsaYp5ObE5GObbZH1I8/FT4=");
     const std::vector<Field> beat{{"AccessKey", "RocketMQ"}, {"Signature", "not signed itself"}};
