@@ -55,8 +55,10 @@ TEST_SUITE("sdk/retry") {
     CHECK(should_retry(blocking(), answered(1), 2, 1000));
     CHECK_FALSE(should_retry(blocking(), answered(1), 3, 1000));
     CHECK_FALSE(should_retry(blocking(), answered(1), 1, 0));
-    // a time-out has used up the budget
-    CHECK_FALSE(should_retry(blocking(), make_error(Errc::kTimeout, ""), 1, 0));
+    // A time-out has used up the budget, also if a rounded clock says that something is left.
+    for (const std::int64_t left : {0, 1, 1000}) {
+      CHECK_FALSE(should_retry(blocking(), make_error(Errc::kTimeout, ""), 1, left));
+    }
   }
 
   TEST_CASE("a given queue gets exactly one attempt") {  // client §14.22
