@@ -95,7 +95,8 @@ struct Fixture {
 }  // namespace
 
 TEST_SUITE("sdk/transaction") {
-  TEST_CASE("a half message, the local transaction, then the end: flags 8, 12, 0") {  // client §14.26
+  TEST_CASE(
+      "a half message, the local transaction, then the end: flags 8, 12, 0") {  // client §14.26
     const std::pair<TxState, const char*> cases[] = {
         {TxState::kCommit, "8"}, {TxState::kRollback, "12"}, {TxState::kUnknown, "0"}};
     for (const auto& [state, wire] : cases) {
@@ -126,7 +127,8 @@ TEST_SUITE("sdk/transaction") {
     }
   }
 
-  TEST_CASE("stored less safely than promised: no local transaction, rolled back") {  // client §14.26
+  TEST_CASE(
+      "stored less safely than promised: no local transaction, rolled back") {  // client §14.26
     for (const int status : {10, 11, 12}) {
       Fixture f;
       f.cluster.set_hook([status](const Request& r) -> std::optional<Outcome> {
