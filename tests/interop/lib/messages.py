@@ -41,7 +41,9 @@ class Message:
         return "\t".join([self.topic, e(self.tags), e(self.keys), "&".join(f"{e(k)}={e(v)}" for k, v in self.props.items()), self.spec])
 
     def raw_properties(self):
-        p = dict(self.props, UNIQ_KEY=hashlib.md5(self.ident.encode()).hexdigest().upper())
+        # Trap: Java's tools take four bytes of a unique key for the time since the month began, and look only behind it.
+        digest_hex = hashlib.md5(self.ident.encode()).hexdigest().upper()
+        p = dict(self.props, UNIQ_KEY=digest_hex[:20] + "00000000" + digest_hex[28:])
         if self.tags:
             p["TAGS"] = self.tags
         if self.keys:
