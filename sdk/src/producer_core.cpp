@@ -114,6 +114,10 @@ Result<void> check(const ProducerOptions& o) {
     return make_error(Errc::kInvalidArgument,
                       "max_body_bytes and default_topic_queues must be positive");
   }
+  if (o.in_flight_max == 0 || o.in_flight_max_bytes == 0) {
+    return make_error(Errc::kInvalidArgument,
+                      "in_flight_max and in_flight_max_bytes must be positive");
+  }
   return check_topic(o.create_topic_key);
 }
 
@@ -221,9 +225,12 @@ Result<std::string> ProducerCore::wire_topic(std::string_view topic) const {
 SendOp* ProducerCore::begin(SendForm form,
                             std::string_view topic,
                             Callback done,
-                            std::chrono::milliseconds timeout) {
+                            std::chrono::milliseconds timeout,
+                            std::size_t body_bytes) {
   SendOp* op = pool_.acquire();
   in_flight_.fetch_add(1, std::memory_order_acq_rel);
+  bytes_in_flight_.fetch_add(body_bytes, std::memory_order_relaxed);
+  op->counted_bytes = body_bytes;
   op->producer = this;
   op->keep = shared_from_this();
   op->done = std::move(done);
@@ -241,6 +248,22 @@ SendOp* ProducerCore::begin(SendForm form,
   op->header.born_ms = client_.now_ms();
   op->state.store(SendOp::kActive);
   return op;
+}
+
+Result<void> ProducerCore::check_room(std::size_t body_bytes) const {
+  if (in_flight_.load(std::memory_order_relaxed) >= options_.in_flight_max) {
+    return make_error(Errc::kBusy,
+                      "in_flight_max (" + std::to_string(options_.in_flight_max) +
+                          ") messages wait for their answers");
+  }
+  const std::size_t bytes = bytes_in_flight_.load(std::memory_order_relaxed);
+  if (bytes > 0 && bytes + body_bytes > options_.in_flight_max_bytes) {
+    return make_error(Errc::kBusy,
+                      "in_flight_max_bytes (" + std::to_string(options_.in_flight_max_bytes) +
+                          "): messages of " + std::to_string(bytes) +
+                          " bytes wait for their answers");
+  }
+  return {};
 }
 
 Result<void> ProducerCore::fill(SendOp& op, Message&& message) {
@@ -281,6 +304,9 @@ void ProducerCore::start(Message message,
   if (checked && !options_.hooks.empty()) {
     checked = check_hooks(message);
   }
+  if (checked && form == SendForm::kAsync) {
+    checked = check_room(message.body.size());
+  }
   std::string_view topic = message.topic;
   Result<std::string> wire = std::string();
   // Trap: a reply goes to a topic of the broker, which is in no namespace.
@@ -296,7 +322,7 @@ void ProducerCore::start(Message message,
     done(std::move(checked).error());
     return;
   }
-  SendOp* op = begin(form, topic, std::move(done), how.timeout);
+  SendOp* op = begin(form, topic, std::move(done), how.timeout, message.body.size());
   op->sharding_key = how.sharding_key;
   if (extras != nullptr) {
     op->extra_properties = extras->properties;
@@ -391,7 +417,8 @@ Result<Receipt> ProducerCore::send_raw(RawMessage raw) {
       done(make_error(Errc::kCancelled, "the producer is closed"));
       return;
     }
-    SendOp* op = begin(SendForm::kBlocking, raw.topic, std::move(done), options_.send_timeout);
+    SendOp* op = begin(
+        SendForm::kBlocking, raw.topic, std::move(done), options_.send_timeout, raw.body.size());
     op->slot = find_slot(op->topic);
     op->id = std::move(raw.id);
     op->properties = std::move(raw.properties);
@@ -481,7 +508,7 @@ Result<std::vector<Receipt>> ProducerCore::send_batch(std::span<Message> message
       return std::move(body).error();
     }
     auto receipt = wait_for([&](Callback done) {
-      SendOp* op = begin(SendForm::kBlocking, *topic, std::move(done), how.timeout);
+      SendOp* op = begin(SendForm::kBlocking, *topic, std::move(done), how.timeout, body->size());
       op->slot = find_slot(op->topic);
       op->id = std::move(ids);
       put_property(
@@ -573,6 +600,7 @@ void ProducerCore::release(SendOp* op) {
     pause_briefly();  // stop() is taking the callback out
   }
   const std::shared_ptr<ProducerCore> keep = std::move(op->keep);
+  bytes_in_flight_.fetch_sub(op->counted_bytes, std::memory_order_relaxed);
   op->reset();
   op->state.store(SendOp::kFree);
   pool_.release(op);

@@ -93,7 +93,9 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
   SendOp* begin(SendForm form,
                 std::string_view topic,
                 Callback done,
-                std::chrono::milliseconds timeout);
+                std::chrono::milliseconds timeout,
+                std::size_t body_bytes);
+  Result<void> check_room(std::size_t body_bytes) const;
   Result<void> check_options(const Message& m, const SendOptions& how) const;
   Result<std::string> wire_topic(std::string_view topic) const;
   Result<void> fill(SendOp& op, Message&& message);
@@ -152,7 +154,8 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
   std::set<std::string, std::less<>> announced_;  ///< topics whose brokers know this producer
   SendOpPool pool_;
   std::atomic<bool> stopped_{false};
-  std::atomic<int> in_flight_{0};
+  std::atomic<std::size_t> in_flight_{0};
+  std::atomic<std::size_t> bytes_in_flight_{0};
   std::atomic<int> running_{0};
 };
 

@@ -62,6 +62,7 @@ struct SendOp {
   std::string topic{};        ///< as servers call it
   std::string shown_topic{};  ///< as the program calls it; empty: the same
   std::string body{};
+  std::size_t counted_bytes = 0;  ///< of the body as the program gave it
   std::string properties{};
   std::string id{};  ///< UNIQ_KEY; batch: joined by commas
   std::string sharding_key{};

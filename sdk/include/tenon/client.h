@@ -204,6 +204,10 @@ typedef struct tenon_producer_options {
   int32_t default_topic_queues;       /* per broker, of a topic created by sending; 0: 4 */
   const char* create_topic_key;       /* what such a topic is made like; NULL: "TBW102" */
   const struct tenon_send_hook* hook; /* sees every attempt of every send; NULL: nobody */
+  /* tenon_producer_send_async() ends with TENON_CLIENT_BUSY while so many messages, or bodies of so many bytes, wait for
+   * their answers */
+  uint64_t in_flight_max;       /* 0: 65535 */
+  uint64_t in_flight_max_bytes; /* 0: 100 MiB */
 } tenon_producer_options;
 
 /* Called exactly once: on a thread of the client, or on the sending one if the message is refused there. `receipt` is NULL

@@ -180,6 +180,8 @@ Result<ProducerOptions> producer_options(const tenon_producer_options& in) {
   out.compression = kKinds[in.compression];
   set(out.compress_from_bytes, in.compress_from_bytes);
   set(out.max_body_bytes, in.max_body_bytes);
+  set(out.in_flight_max, in.in_flight_max);
+  set(out.in_flight_max_bytes, in.in_flight_max_bytes);
   if (in.fault_tolerance < 0 || in.fault_tolerance > 2) {
     return Error{Errc::kInvalidArgument, -1, "fault_tolerance must be 0 to 2"};
   }

@@ -99,6 +99,8 @@ TEST_SUITE("sdk/producer") {
     CHECK(refused({.send_timeout = 0ms}));
     CHECK(refused({.retries = -1}));
     CHECK(refused({.default_topic_queues = 0}));
+    CHECK(refused({.in_flight_max = 0}));
+    CHECK(refused({.in_flight_max_bytes = 0}));
     CHECK(ProducerCore::create(*client, {.selector = "no.such"}).error().is(Errc::kNotFound));
     CHECK(ProducerCore::create(*client, {}).has_value());
   }
@@ -376,6 +378,64 @@ TEST_SUITE("sdk/producer") {
     batch[1].delay_level = 0;
     batch[1].wait_store_ok = false;
     CHECK(refused(batch));
+  }
+
+  TEST_CASE(
+      "sends in flight are limited by number and by bytes; there is room when one has ended") {
+    const auto hold = [](const Request& r) -> std::optional<Outcome> {
+      return r.command.code == RequestCode::kSendMessageV2 ? std::optional(Outcome::hold())
+                                                           : std::nullopt;
+    };
+    ProducerOptions options{.in_flight_max = 3, .in_flight_max_bytes = 100};
+    Fixture f({"a"}, 4, options);
+    f.cluster.set_hook(hold);
+    std::atomic<int> ended{0};
+    const auto send = [&](std::size_t bytes) {
+      std::optional<Result<Receipt>> refused;
+      f.producer->start(
+          to("T", std::string(bytes, 'x')),
+          [&ended, &refused](Result<Receipt> r) {
+            if (!r && r.error().is(Errc::kBusy)) {
+              refused.emplace(std::move(r));
+            } else {
+              ++ended;
+            }
+          },
+          {},
+          SendForm::kAsync);
+      return refused;
+    };
+    SUBCASE("by number") {
+      for (int i = 0; i < 3; ++i) {
+        CHECK_FALSE(send(1));
+      }
+      const auto fourth = send(1);
+      REQUIRE(fourth);
+      CHECK(fourth->error().text().find("in_flight_max (3)") != std::string::npos);
+      CHECK_FALSE(fourth->error().outcome_unknown);
+    }
+    SUBCASE("by bytes") {
+      CHECK_FALSE(send(60));
+      const auto second = send(41);
+      REQUIRE(second);
+      CHECK(second->error().text().find("in_flight_max_bytes (100)") != std::string::npos);
+      CHECK_FALSE(send(40));
+    }
+    SUBCASE("one message alone always fits") {
+      CHECK_FALSE(send(500));
+      CHECK(send(1));
+    }
+    // A blocking caller waits anyhow.
+    f.cluster.set_hook(nullptr);
+    CHECK(f.producer->send(to("T"), {}).has_value());
+    f.cluster.set_hook(hold);
+    const auto held = static_cast<int>(f.sends().size()) - 1;
+    f.cluster.release_held(tenon::Errc::kTimeout);
+    CHECK(eventually([&] { return ended.load() == held; }));
+    CHECK(f.producer->drain(10s));
+    CHECK_FALSE(send(100));
+    CHECK(send(1));
+    f.producer->stop();
   }
 
   TEST_CASE("stop fails what is in flight, each exactly once, and what comes after") {

@@ -50,6 +50,11 @@ struct ProducerOptions {
   FaultTolerance fault_tolerance = FaultTolerance::kOff;  ///< not together with a selector
   std::string selector{};         ///< id of a queue selector plug-in; empty: round robin built in
   std::vector<SendHook> hooks{};  ///< see every attempt of every send
+  /// Sends with a callback or coroutine end at once with kBusy while so many, or bodies of so many
+  /// bytes, wait for their answers; the program goes on when one of them has ended. A message alone
+  /// always fits. Several threads may pass a limit by one message each.
+  std::size_t in_flight_max = 65'535;
+  std::size_t in_flight_max_bytes = 100u * 1024 * 1024;
 };
 
 /// Chooses a queue: gets the writable queues in the order all clients see (broker, then id) and
