@@ -15,7 +15,7 @@ for component in tenon_api tenon_client; do
 done
 libdir=$(dirname "$(find "$prefix" -name libtenon.so)")
 
-# -- symbols
+# -- symbols; a grep that finds nothing odd ends with 1, which is the good case
 symbols() { nm -DC --defined-only "$1" | cut -d' ' -f3- | sed 's/@@.*//; s/^\(typeinfo\|typeinfo name\|vtable\|guard variable\) for //' | grep -vE '^TENON_(CXX_)?1$' | sort -u; }
 odd=$(symbols "$libdir/libtenon.so" | grep -vE '^(tenon::sdk::|tenon_(admin|client|producer|consumer|delivery|pull|transaction)_[a-z_]+$)' || true)
 [ -z "$odd" ] || fail "libtenon.so exports more than its API: $odd"
