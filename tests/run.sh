@@ -46,7 +46,7 @@ tests() { # PRESET [CTEST OPTION...]: the tests of a build, counted one by one
   local dropped; dropped=$(grep -cE '\*\*\*(Skipped|Not Run \(Disabled\))' "$log")
   count $((total - lost - dropped)) "$lost" "$dropped"
   if [ "$lost" = 0 ]; then say "PASS $name tests: $total in $((SECONDS - t0)) s"
-  else broken+=("$name tests"); say "FAIL $name tests: $lost of $total failed, the end of $log:"; sed -n '/tests passed,/,$p' "$log" | sed 's/^/    /'; grep -B 5 -A 30 -m 3 'ERROR' "$log" | head -n 90 | sed 's/^/    /'; fi
+  else broken+=("$name tests"); say "FAIL $name tests: $lost of $total failed, the end of $log:"; sed -n '/tests passed,/,$p' "$log" | sed 's/^/    /'; grep -B 5 -A 30 -m 3 -E 'ERROR|WARNING: ThreadSanitizer' "$log" | head -n 90 | sed 's/^/    /'; fi
 }
 build() { # PRESET [TARGET...]
   local preset=$1; shift

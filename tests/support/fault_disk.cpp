@@ -232,16 +232,23 @@ std::size_t FaultDisk::mapped_behind(const void* at) const {
   return begin + mapping.bytes > p ? static_cast<std::size_t>(begin + mapping.bytes - p) : 0;
 }
 
+/// Read out of the file: its mapping is written meanwhile, as with a disk.
 void FaultDisk::synced(const void* at, std::size_t bytes) {
   std::size_t offset = 0;
   const std::string path = path_at(at, offset);
   const std::scoped_lock lock(mutex_);
+  std::ifstream in(path, std::ios::binary);
+  if (!in) {
+    return;  // removed
+  }
   std::vector<std::uint8_t>& content = disk_[path];
   // Whole pages go to the disk, as far as the file reaches.
   const std::size_t end = store_file::page_up(offset + bytes);
   const std::size_t stop = offset + std::min(end - offset, mapped_behind(at));
   content.resize(std::max(content.size(), stop));
-  std::memcpy(content.data() + offset, at, stop - offset);
+  in.seekg(static_cast<std::streamoff>(offset));
+  in.read(reinterpret_cast<char*>(content.data() + offset),
+          static_cast<std::streamsize>(stop - offset));
 }
 
 void FaultDisk::synced_file(int fd) {

@@ -253,8 +253,8 @@ TEST_SUITE("store_file/spread") {
   }
 
   TEST_CASE("a folder without a free block: the file is closed early, the next disk takes over") {
+    FaultDisk disk;  // the store's threads end before it
     Spread s;
-    FaultDisk disk;
     constexpr std::uint64_t kBig = 1u << 20;
     s.host.set("commitlog_file", std::int64_t{kBig});
     s.body_bytes = 20'000;
