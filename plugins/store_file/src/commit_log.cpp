@@ -6,13 +6,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 namespace tenon::store_file {
 
 namespace {
 /// The appender reserves in steps of this size when the helper was too slow.
 constexpr std::uint64_t kInlineStep = 256u * 1024;
+/// How long a file is tried on other disks while who reserves ahead is in the way.
+constexpr int kMoveRounds = 1'000;
+constexpr std::chrono::microseconds kMovePause{100};
 }  // namespace
 
 void CommitLog::configure(const store_format::LogFolders& folders, std::uint64_t file_bytes) {
@@ -106,14 +111,22 @@ Result<MappedFile*> CommitLog::begin_file(std::uint64_t base, std::size_t bytes)
   if (reserved() >= base + bytes) {
     return file;
   }
-  if (const auto got = file->reserve(base, base + bytes); !got) {
+  Result<> got = file->reserve(base, base + bytes);
+  for (int round = 0; got.has_error() && round < kMoveRounds; ++round) {
     if (got.error().code != Errc::kFull || spread_ == nullptr ||
-        !spread_->mark_full(file->path()) || !files_.remove_from(base)) {
-      return got.error();
+        !spread_->mark_full(file->path())) {
+      break;
     }
+    // Trap: who reserves ahead may hold the file, or just make it again on the full disk.
+    if (!files_.remove_from(base)) {
+      std::this_thread::sleep_for(kMovePause);
+      continue;
+    }
+    reserved_.store(std::min(reserved(), base), std::memory_order_release);
     TENON_TRY(file, files_.ensure(base));
-    TENON_TRY(file->reserve(base, base + bytes));
+    got = file->reserve(base, base + bytes);
   }
+  TENON_TRY(std::move(got));
   return file;
 }
 
