@@ -39,16 +39,50 @@ WorkerPool::~WorkerPool() {
   stop();
 }
 
-bool WorkerPool::try_post(Task task) {
+bool WorkerPool::push(Entry entry) {
   {
     const std::scoped_lock lock(mutex_);
-    if (stopped_ || tasks_.size() >= options_.queued_max) {
+    if (stopped_ || entries_.size() >= options_.queued_max) {
       return false;
     }
-    tasks_.push_back(std::move(task));
+    entries_.push_back(std::move(entry));
   }
   wake_.notify_one();
   return true;
+}
+
+bool WorkerPool::try_post(Task task) {
+  return push({std::move(task), {}, 0});
+}
+
+bool WorkerPool::try_post_ageing(AgeingTask task, std::uint64_t now_ns) {
+  return push({{}, std::move(task), now_ns});
+}
+
+bool WorkerPool::pop_overdue(std::uint64_t now_ns,
+                             std::uint64_t limit_ns,
+                             Entry& entry,
+                             Overdue& overdue) {
+  const std::scoped_lock lock(mutex_);
+  if (entries_.empty() || !entries_.front().ageing) {
+    return false;
+  }
+  const std::uint64_t since_ns = entries_.front().since_ns;
+  if (since_ns > now_ns || now_ns - since_ns < limit_ns) {
+    return false;
+  }
+  entry = std::move(entries_.front());
+  entries_.pop_front();
+  overdue = {now_ns - since_ns, entries_.size()};
+  return true;
+}
+
+void WorkerPool::expire(std::uint64_t now_ns, std::uint64_t limit_ns) {
+  Entry entry;
+  Overdue overdue;
+  while (pop_overdue(now_ns, limit_ns, entry, overdue)) {
+    entry.ageing(&overdue);
+  }
 }
 
 void WorkerPool::stop() {
@@ -67,7 +101,7 @@ void WorkerPool::stop() {
 
 std::size_t WorkerPool::queued() const {
   const std::scoped_lock lock(mutex_);
-  return tasks_.size();
+  return entries_.size();
 }
 
 void WorkerPool::run() {
@@ -75,17 +109,21 @@ void WorkerPool::run() {
     options_.on_start();
   }
   for (;;) {
-    Task task;
+    Entry entry;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stopped_ || !tasks_.empty(); });
-      if (tasks_.empty()) {
+      wake_.wait(lock, [this] { return stopped_ || !entries_.empty(); });
+      if (entries_.empty()) {
         return;
       }
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      entry = std::move(entries_.front());
+      entries_.pop_front();
     }
-    task();
+    if (entry.ageing) {
+      entry.ageing(nullptr);
+    } else {
+      entry.task();
+    }
   }
 }
 

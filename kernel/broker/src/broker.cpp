@@ -32,6 +32,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kFlushScan{50};
+constexpr milliseconds kOverdueScan{50};
 constexpr milliseconds kSamplePeriod{1'000};
 constexpr milliseconds kItemsPeriod{10'000};
 constexpr std::int64_t kExpireScanMaxMs = 10'000;
@@ -324,6 +325,12 @@ void BrokerImpl::start_timers() {
   every_on_worker(milliseconds(config_.retention.round_ms), [this] { retention_.round(*log_); });
   pool_->at(0).every(kSamplePeriod, [this] { sample(); });
   every_on_worker(kItemsPeriod, [this] { stats_.sample_items(clock_.wall_ms(), config_.cluster); });
+  if (config_.fast_failure) {
+    // By each thread: one that appends to a disk that stalls does not come to it.
+    for (std::size_t i = 0; i < pool_->size(); ++i) {
+      pool_->at(i).every(kOverdueScan, [this] { workers_->expire(clock_.mono_ns()); });
+    }
+  }
   if (config_.sync_flush) {
     pool_->at(0).every(kFlushScan, [this] { flush_waiters_.expire(clock_.mono_ns()); });
   }

@@ -125,6 +125,7 @@ Result<> validate(const BrokerConfig& c) {
   checks.range("query_queue_max", c.query_queue_max, 1, 10'000'000);
   checks.range("admin_queue_max", c.admin_queue_max, 1, 10'000'000);
   checks.range("wait_in_pull_queue_ms", c.wait_in_pull_queue_ms, 10, 10 * kMinuteMs);
+  checks.range("wait_in_transaction_queue_ms", c.wait_in_transaction_queue_ms, 10, 10 * kMinuteMs);
   checks.range("unsent_pause_bytes", c.unsent_pause_bytes, 64 * 1024, INT64_MAX);
   checks.range("unsent_max_bytes", c.unsent_max_bytes, 1 << 20, INT64_MAX);
   checks.range("unsent_total_bytes", c.unsent_total_bytes, 1 << 20, INT64_MAX);

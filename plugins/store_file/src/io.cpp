@@ -58,6 +58,7 @@ constexpr IoTable kSystem = {system_open,
                              ::pwrite,
                              system_populate,
                              ::fallocate,
+                             ::mincore,
                              ::statvfs};
 
 }  // namespace

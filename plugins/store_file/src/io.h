@@ -31,6 +31,8 @@ struct IoTable {
   int (*populate)(void* at, std::size_t bytes);
   /// Allocates blocks without touching them.
   int (*fallocate)(int fd, int mode, off_t from, off_t bytes);
+  /// Which pages of a mapping are in memory.
+  int (*mincore)(void* at, std::size_t bytes, unsigned char* present);
   /// How full the file system of a path is.
   int (*statvfs)(const char* path, struct statvfs* out);
 };

@@ -226,7 +226,7 @@ bool Store::is_resident(const std::uint8_t* at, std::uint64_t phys, std::uint64_
   while (page < stop) {
     const std::size_t pages =
         std::min<std::size_t>((stop - page + kPageBytes - 1) / kPageBytes, sizeof present);
-    if (::mincore(reinterpret_cast<void*>(page), pages * kPageBytes, present) != 0) {
+    if (io().mincore(reinterpret_cast<void*>(page), pages * kPageBytes, present) != 0) {
       return true;
     }
     if (std::any_of(present, present + pages, [](unsigned char p) { return (p & 1) == 0; })) {

@@ -9,7 +9,7 @@ using broker::BrokerConfig;
 
 // A new member changes this number: give it a key below, print configs/broker.toml anew, and change
 // the number.
-static_assert(sizeof(BrokerConfig) == 768, "every member of BrokerConfig needs a key");
+static_assert(sizeof(BrokerConfig) == 776, "every member of BrokerConfig needs a key");
 
 void describe_identity(config::Visitor& v, BrokerConfig& c) {
   v.key("cluster", &c.cluster, {.doc = "Name of the cluster.", .rocketmq = "brokerClusterName"});
@@ -463,6 +463,12 @@ void describe_threads(config::Visitor& v, BrokerConfig& c) {
         &c.wait_in_pull_queue_ms,
         {.doc = "A pull that waited longer for a thread is answered as busy.",
          .rocketmq = "waitTimeMillsInPullQueue",
+         .min = 10,
+         .max = 600'000});
+  v.key("wait_in_transaction_queue_ms",
+        &c.wait_in_transaction_queue_ms,
+        {.doc = "The end of a transaction that waited longer for a thread is answered as busy.",
+         .rocketmq = "waitTimeMillsInTransactionQueue",
          .min = 10,
          .max = 600'000});
 }

@@ -86,8 +86,6 @@ void put_constants(proto::KvTable& t) {
   t["sendThreadPoolQueueHeadWaitTimeMills"] = "0";
   t["pullThreadPoolQueueHeadWaitTimeMills"] = "0";
   t["queryThreadPoolQueueHeadWaitTimeMills"] = "0";
-  t["EndTransactionQueueSize"] = "0";
-  t["EndTransactionThreadPoolQueueCapacity"] = "100000";
 }
 
 std::int64_t earliest_store_ms(const Services& s, const tenon_log_bounds& bounds) {
@@ -170,6 +168,8 @@ Reply runtime_info(const Services& s) {
   t["sendThreadPoolQueueCapacity"] = std::to_string(s.config.send_queue_max);
   t["pullThreadPoolQueueSize"] = std::to_string(s.workers.queued(Workers::Lane::kPull));
   t["pullThreadPoolQueueCapacity"] = std::to_string(s.config.pull_queue_max);
+  t["EndTransactionQueueSize"] = std::to_string(s.workers.queued(Workers::Lane::kTransaction));
+  t["EndTransactionThreadPoolQueueCapacity"] = std::to_string(s.config.transaction_queue_max);
   t["queryThreadPoolQueueSize"] = std::to_string(s.workers.queued(Workers::Lane::kQuery));
   t["queryThreadPoolQueueCapacity"] = std::to_string(s.config.query_queue_max);
   // 5.x tools ask for these (broker §16.2).

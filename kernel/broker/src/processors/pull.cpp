@@ -363,7 +363,7 @@ void PullProcessor::to_worker(const Caller& caller,
                               const Checked& checked,
                               tenon_queue queue) {
   const std::uint64_t since_ns = s_.clock.mono_ns();
-  const bool taken = s_.workers.post(
+  const bool taken = s_.workers.post_ageing(
       Workers::Lane::kPull,
       [this,
        connection = caller.connection,
@@ -377,16 +377,10 @@ void PullProcessor::to_worker(const Caller& caller,
        topic = std::string(header.topic),
        queue_id = header.queue_id,
        queue,
-       since_ns] {
+       since_ns](const WorkerPool::Overdue* overdue) {
         const Caller later{connection, opaque, kind, false};
-        const auto waited_ms =
-            static_cast<std::int64_t>((s_.clock.mono_ns() - since_ns) / 1'000'000);
-        if (waited_ms >= s_.config.wait_in_pull_queue_ms) {
-          answer_error(
-              later,
-              Code::kSystemBusy,
-              fmt::format(
-                  remark::kTimeoutCleanQueue, waited_ms, s_.workers.queued(Workers::Lane::kPull)));
+        if (overdue != nullptr) {
+          answer_error(later, Code::kSystemBusy, overdue_remark(*overdue));
           return;
         }
         PullResult result;
@@ -395,7 +389,8 @@ void PullProcessor::to_worker(const Caller& caller,
                      result,
                      (s_.clock.mono_ns() - since_ns) / 1'000'000);
         answer(later, *group, result, offset);
-      });
+      },
+      since_ns);
   if (!taken) {
     answer_error(caller, Code::kSystemBusy, remark::kOverload);
   }

@@ -1,5 +1,7 @@
 #include "processors/request.h"
 
+#include "remarks.h"
+
 #include "tenon/base/endian.h"
 
 #include <fmt/format.h>
@@ -36,6 +38,10 @@ Result<std::string_view> need_text(const proto::CommandView& c, std::string_view
     return Error{Errc::kInvalid, fmt::format("the custom field <{}> is null", key)};
   }
   return *value;
+}
+
+std::string overdue_remark(const WorkerPool::Overdue& overdue) {
+  return fmt::format(remark::kTimeoutCleanQueue, overdue.waited_ns / 1'000'000, overdue.queued);
 }
 
 Result<std::int32_t> need_int(const proto::CommandView& c, std::string_view key) {

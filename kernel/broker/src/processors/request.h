@@ -2,6 +2,7 @@
 // the router writes, or, where it says so, later on the connection itself.
 #pragma once
 
+#include "tenon/base/worker_pool.h"
 #include "tenon/net/connection.h"
 #include "tenon/proto/command.h"
 
@@ -91,6 +92,9 @@ void send_reply(const net::ConnectionPtr& connection,
 
 /// A field that the handler cannot do without. @throws nothing; the error's text is Java's
 Result<std::string_view> need_text(const proto::CommandView& c, std::string_view key);
+/// Of what waited too long for a worker.
+std::string overdue_remark(const WorkerPool::Overdue& overdue);
+
 Result<std::int32_t> need_int(const proto::CommandView& c, std::string_view key);
 Result<std::int64_t> need_long(const proto::CommandView& c, std::string_view key);
 /// Answer 1 with the error's text.

@@ -188,11 +188,16 @@ void Router::to_worker(const HandlerEntry& entry, const Request& request) {
   const auto lane = entry.run == Run::kQuery         ? Workers::Lane::kQuery
                     : entry.run == Run::kTransaction ? Workers::Lane::kTransaction
                                                      : Workers::Lane::kAdmin;
-  auto held = std::make_shared<const HeldRequest>(request);
-  const bool taken = s_.workers.post(lane, [held, &entry] {
-    const Request later = held->view();
-    send_reply(held->connection, held->command, run(entry, later));
-  });
+  const auto answer = [held = std::make_shared<const HeldRequest>(request),
+                       &entry](const WorkerPool::Overdue* overdue) {
+    send_reply(held->connection,
+               held->command,
+               overdue == nullptr ? run(entry, held->view())
+                                  : Reply::error(Code::kSystemBusy, overdue_remark(*overdue)));
+  };
+  const bool taken = entry.run == Run::kTransaction
+                         ? s_.workers.post_ageing(lane, answer, s_.clock.mono_ns())
+                         : s_.workers.post(lane, [answer] { answer(nullptr); });
   if (!taken) {
     write_reply(request.connection->out(),
                 request.command,

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <latch>
 #include <thread>
+#include <vector>
 
 TEST_SUITE("base/worker_pool") {
   TEST_CASE("every accepted task runs before stop returns") {
@@ -45,5 +46,45 @@ TEST_SUITE("base/worker_pool") {
     REQUIRE(pool.try_post(meet));
     pool.stop();
     CHECK(both.try_wait());
+  }
+
+  TEST_CASE("what waited too long is told so, oldest first, and does not run") {
+    tenon::WorkerPool pool({.name = "test", .threads = 1});
+    std::latch started{1};
+    std::latch release{1};
+    REQUIRE(pool.try_post([&] {
+      started.count_down();
+      release.wait();
+    }));
+    started.wait();
+    std::vector<std::uint64_t> told;  // by the tasks, in their order
+    std::atomic<int> ran{0};
+    const auto task = [&](const tenon::WorkerPool::Overdue* overdue) {
+      if (overdue == nullptr) {
+        ++ran;
+        return;
+      }
+      told.push_back(overdue->waited_ns * 10 + overdue->queued);
+    };
+    for (const std::uint64_t since : {100u, 150u, 200u}) {
+      REQUIRE(pool.try_post_ageing(task, since));
+    }
+    pool.expire(199, 100);
+    CHECK(told.empty());
+    pool.expire(250, 100);
+    CHECK(told == std::vector<std::uint64_t>{1502, 1001});
+    CHECK(pool.queued() == 1);
+    REQUIRE(pool.try_post([] {}));  // has no age: ends a look
+    REQUIRE(pool.try_post_ageing(task, 0));
+    pool.expire(1'000, 100);
+    CHECK(told.size() == 3);
+    CHECK(pool.queued() == 2);
+    pool.expire(1'000, 100);
+    CHECK(told.size() == 3);
+    release.count_down();
+    pool.stop();
+    CHECK(ran == 1);
+    pool.expire(10'000, 100);
+    CHECK(told.size() == 3);
   }
 }

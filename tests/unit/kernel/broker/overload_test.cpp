@@ -1,14 +1,19 @@
 // More than can be done: sends that wait for the log or unread, bounds, remarks of BrokerFastFailure
 // (spec: broker §3). The log is blocked by a listener that does not return from an arrival.
+#include "../../../../plugins/store_file/src/io.h"
 #include "broker_rig.h"
 #include "processors/router.h"
+#include "txn_harness.h"
 #include "util/input_lag.h"
 
 #include "tenon/net/connection.h"
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <condition_variable>
+#include <latch>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -108,6 +113,47 @@ BrokerConfig patient() {
   return config;
 }
 
+/// No page of the log is in memory, as far as the store can see. Around the store.
+struct ColdPages {
+  ColdPages() {
+    store_file::io().mincore = [](void*, std::size_t bytes, unsigned char* present) {
+      std::fill_n(present, bytes / store_file::kPageBytes, static_cast<unsigned char>(0));
+      return 0;
+    };
+  }
+  ~ColdPages() { store_file::io() = store_file::system_io(); }
+};
+
+std::atomic<bool> g_disk_stalls{false};
+
+/// A disk that gives no space, and no error either, while it stalls. Around the store.
+struct StallingDisk {
+  StallingDisk() {
+    store_file::io().populate = [](void* at, std::size_t bytes) {
+      g_disk_stalls.wait(true);
+      return store_file::system_io().populate(at, bytes);
+    };
+  }
+  ~StallingDisk() {
+    stall(false);
+    store_file::io() = store_file::system_io();
+  }
+  void stall(bool on) {
+    g_disk_stalls = on;
+    g_disk_stalls.notify_all();
+  }
+};
+
+/// Of a refusal for the age in a queue.
+int waited_ms(const proto::Command& refused) {
+  constexpr std::string_view kBefore =
+      "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: ";
+  CHECK(refused.code == 2);
+  REQUIRE_MESSAGE(refused.remark.starts_with(kBefore), refused.remark);
+  CHECK(refused.remark.find("ms, size of queue: ") != std::string::npos);
+  return std::stoi(refused.remark.substr(kBefore.size()));
+}
+
 }  // namespace
 
 TEST_SUITE("broker/overload") {
@@ -126,11 +172,7 @@ TEST_SUITE("broker/overload") {
     CHECK(messages_of(pulled).size() == 1);
     const auto refused = c.receive(send);
     const auto waited = std::chrono::steady_clock::now() - begin;
-    CHECK(refused.code == 2);
-    const std::string_view before =
-        "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, period in queue: ";
-    REQUIRE(refused.remark.find(before) == 0);
-    CHECK(std::stoi(refused.remark.substr(before.size())) >= 200);
+    CHECK(waited_ms(refused) >= 200);
     CHECK(refused.remark.find("ms, size of queue: 1") != std::string::npos);
     CHECK(waited >= 200ms);
     node.blocker.open();
@@ -448,5 +490,75 @@ TEST_SUITE("broker/overload") {
     CHECK(refused->flag == proto::kFlagResponse);
     CHECK(refused->fields.empty());
     CHECK(refused->version == proto::kVersion);
+  }
+
+  TEST_CASE("a pull that waited too long for the disk is refused") {
+    // broker §23.8
+    ColdPages cold;
+    BrokerConfig config = test_config("");
+    config.wait_in_pull_queue_ms = 200;
+    Node node(config);
+    node.rig.pool->at(0).every(10ms,
+                               [&rig = node.rig] { rig.workers.expire(rig.clock.mono_ns()); });
+    Client c(node.server->port());
+    for (int i = 0; i < 20; ++i) {  // behind what is always taken for hot
+      REQUIRE(c.call(send_command({.body = std::string(1u << 20, 'x')})).code == 0);
+    }
+    std::latch busy{config.worker_threads};
+    std::latch free{1};
+    for (std::uint32_t i = 0; i < config.worker_threads; ++i) {
+      REQUIRE(node.rig.workers.post(Workers::Lane::kPull, [&] {
+        busy.count_down();
+        free.wait();
+      }));
+    }
+    busy.wait();
+    const auto refused = c.call(pull_command({}));
+    free.count_down();
+    CHECK(waited_ms(refused) >= 200);
+    CHECK(messages_of(c.call(pull_command({}))).size() == 1);
+  }
+
+  TEST_CASE("the end of a transaction that waited 3 s behind a stalled disk is refused, not lost") {
+    // broker §23.8
+    constexpr int kCount = 12;
+    StallingDisk disk;
+    TxnBroker b;
+    Client c(b.port());
+    std::vector<SentHalf> halves;
+    for (int i = 0; i < kCount; ++i) {
+      halves.push_back(send_half(c, b, b.clock().wall_ms(), {.body = std::string(1u << 20, 'x')}));
+    }
+    disk.stall(true);  // what is reserved ahead is enough for some
+    std::vector<std::int32_t> sent;
+    for (const SentHalf& half : halves) {
+      sent.push_back(c.send(end_command(half, kCommitState)));
+    }
+    std::optional<proto::Command> last;
+    for (int i = 0; i < 200 && !last; ++i) {
+      b.clock().advance_ms(3'000);
+      last = c.try_receive(sent.back(), 50ms);
+    }
+    disk.stall(false);
+    REQUIRE(last.has_value());
+    CHECK(waited_ms(*last) >= 3'000);
+    int refused = 1;
+    end(c, halves.back(), kCommitState);
+    for (std::size_t i = 0; i + 1 < halves.size(); ++i) {
+      if (const auto answer = c.receive(sent[i]); answer.code != 0) {
+        CHECK(waited_ms(answer) >= 3'000);
+        ++refused;
+        end(c, halves[i], kCommitState);
+      }
+    }
+    CHECK(refused <= kCount - 2);  // two were in the hands of threads
+    std::size_t committed = 0;
+    while (committed < kCount) {
+      const auto pulled =
+          c.call(pull_command({.queue_id = 1, .offset = static_cast<std::int64_t>(committed)}));
+      REQUIRE_MESSAGE(pulled.code == 0, pulled.remark);
+      committed += messages_of(pulled).size();
+    }
+    CHECK(committed == kCount);
   }
 }

@@ -124,9 +124,11 @@ struct BrokerConfig {
   std::uint32_t pull_queue_max = 100'000;    ///< [pullThreadPoolQueueCapacity] cold reads
   std::uint32_t query_queue_max = 20'000;    ///< [queryThreadPoolQueueCapacity]
   std::uint32_t admin_queue_max = 10'000;    ///< [adminBrokerThreadPoolQueueCapacity]
-  std::int64_t wait_in_pull_queue_ms = 5'000;  ///< [waitTimeMillsInPullQueue]
-  std::int64_t idle_connection_ms = 120'000;   ///< [serverChannelMaxIdleTimeSeconds] 0 = never
-  std::uint32_t connection_max = 100'000;      ///< further connections are refused
+  std::int64_t wait_in_pull_queue_ms = 5'000;  ///< [waitTimeMillsInPullQueue] 10..600000
+  std::int64_t wait_in_transaction_queue_ms =
+      3'000;                                  ///< [waitTimeMillsInTransactionQueue] 10..600000
+  std::int64_t idle_connection_ms = 120'000;  ///< [serverChannelMaxIdleTimeSeconds] 0 = never
+  std::uint32_t connection_max = 100'000;     ///< further connections are refused
   std::uint64_t unsent_pause_bytes = 8u * 1024 * 1024;      ///< a connection with more is not read
   std::uint64_t unsent_max_bytes = 256u * 1024 * 1024;      ///< a connection with more is closed
   std::uint64_t unsent_total_bytes = 1024u * 1024 * 1024;   ///< of all; above, 64 KiB each
