@@ -23,6 +23,12 @@ ConsumeQueue::ConsumeQueue(std::string topic,
       shared_(shared),
       files_(std::move(folder), file_bytes, &shared.mappings) {}
 
+/// A file that cannot be mapped is none: whoever reads it next says why.
+bool ConsumeQueue::starts_blank(std::uint64_t base) {
+  const MappedFile* file = files_.find(base);
+  return file != nullptr && load_unit(file->data()).is_end();
+}
+
 Result<> ConsumeQueue::recover(bool crashed) {
   forget_tail();
   max_phys_ = 0;
@@ -38,6 +44,9 @@ Result<> ConsumeQueue::recover(bool crashed) {
   std::uint64_t first_phys = 0;  // of the first unit that is no filler, if it is read
   // Third-last file first; if it holds nothing valid the end lies before it, so go further back.
   std::size_t first = bases.size() > 3 ? bases.size() - 3 : 0;
+  while (first > 0 && starts_blank(bases[first])) {
+    --first;
+  }
   for (std::size_t i = first; i < bases.size(); ++i) {
     MappedFile* file = files_.find(bases[i]);
     if (file == nullptr) {
@@ -214,8 +223,8 @@ Result<> ConsumeQueue::truncate(std::uint64_t phys) {
   if (phys == 0) {
     return cut_units(0);
   }
-  if (max_phys_ <= phys) {
-    return ok();
+  if (max_phys_ != 0 && max_phys_ <= phys) {
+    return ok();  // 0: only filler was read
   }
   // The cut is at the first message that goes: filler before it says where the queue began.
   const auto file_min = static_cast<std::int64_t>(files_.first_base() / kUnitBytes);

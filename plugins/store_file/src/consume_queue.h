@@ -131,6 +131,7 @@ class ConsumeQueue {
 
  private:
   Result<> put_slow(std::int64_t offset, const Unit& unit, std::int64_t store_ms);
+  bool starts_blank(std::uint64_t base);
   Result<> pad_to(std::int64_t offset);
   /// Whether the unit has an extension that says this tags code.
   bool extends(const Unit& unit, std::int64_t tags_code);

@@ -31,7 +31,8 @@ void read_queue(StoreInstance& store, std::string_view topic, std::uint32_t id, 
     if (!m || m.value().queue_offset != e.offset ||
         m.value().queue_id != static_cast<std::int32_t>(id) || m.value().topic != topic ||
         m.value().phys_offset != static_cast<std::int64_t>(e.phys)) {
-      audit.problems.push_back(fmt::format("queue {}: offset {} is no record", id, e.offset));
+      audit.problems.push_back(
+          fmt::format("queue {}: offset {} at {} is no record", id, e.offset, e.phys));
       continue;
     }
     if (!audit.messages.empty() && e.offset > bounds.min && e.phys <= last) {

@@ -282,6 +282,24 @@ TEST_SUITE("store_file/recovery") {
     life.check_for_good(up_to(kCount));
   }
 
+  TEST_CASE("the last three files of a queue are blank: those before them end with the log") {
+    Life life;
+    life.append(0, 40 * static_cast<int>(kQueues));  // four files each
+    life.crash();
+    life.overwrite(phys_of(25), std::string(kRecord, '\0'));
+    for (const char* file :
+         {"00000000000000000200", "00000000000000000400", "00000000000000000600"}) {
+      for (const char* queue : {"0", "1", "2"}) {
+        const fs::path path = life.path("consumequeue/TopicTest") / queue / file;
+        REQUIRE(fs::exists(path));
+        fs::resize_file(path, 0);
+        fs::resize_file(path, 200);
+      }
+    }
+    life.open();
+    life.check_for_good(up_to(25));
+  }
+
   TEST_CASE("the index is missing, as a whole or its last file: it is made again") {
     for (const bool crashed : {true, false}) {
       for (const bool whole : {true, false}) {
