@@ -105,13 +105,14 @@ class HookedRpc final : public net::RpcClient {
             const net::RpcEncoder& encode,
             std::chrono::milliseconds timeout,
             net::RpcCallback done,
-            std::size_t lane) override {
+            std::size_t lane,
+            std::chrono::milliseconds connect_wait) override {
     const auto request = before(address, encode);
     const auto write = [&request](std::string& out, std::int32_t opaque) {
       request->encode(out, opaque);
     };
     if (std::none_of(hooks_->begin(), hooks_->end(), [](const RpcHook& h) { return !!h.after; })) {
-      inner_->call(address, std::cref(write), timeout, std::move(done), lane);
+      inner_->call(address, std::cref(write), timeout, std::move(done), lane, connect_wait);
       return;
     }
     inner_->call(
@@ -127,7 +128,8 @@ class HookedRpc final : public net::RpcClient {
           after(*hooks, request->seen(), answer, cost);
           done(std::move(answer));
         },
-        lane);
+        lane,
+        connect_wait);
   }
   void oneway(std::string_view address, const net::RpcEncoder& encode, std::size_t lane) override {
     const auto request = before(address, encode);
@@ -135,6 +137,17 @@ class HookedRpc final : public net::RpcClient {
       request->encode(out, opaque);
     };
     inner_->oneway(address, std::cref(write), lane);
+  }
+  void oneway_within(std::string_view address,
+                     const net::RpcEncoder& encode,
+                     std::chrono::milliseconds connect_wait,
+                     net::RpcCallback done,
+                     std::size_t lane) override {
+    const auto request = before(address, encode);
+    const auto write = [&request](std::string& out, std::int32_t opaque) {
+      request->encode(out, opaque);
+    };
+    inner_->oneway_within(address, std::cref(write), connect_wait, std::move(done), lane);
   }
   void disconnect(std::string_view address) override { inner_->disconnect(address); }
   void stop() override { inner_->stop(); }

@@ -41,17 +41,18 @@ class SigningRpc final : public net::RpcClient {
             const net::RpcEncoder& encode,
             std::chrono::milliseconds timeout,
             net::RpcCallback done,
-            std::size_t lane) override {
+            std::size_t lane,
+            std::chrono::milliseconds connect_wait) override {
     Credentials account = source_();
     if (account.empty()) {
-      inner_->call(address, encode, timeout, std::move(done), lane);
+      inner_->call(address, encode, timeout, std::move(done), lane, connect_wait);
       return;
     }
     const Signed request(encode, std::move(account));
     const auto write = [&request](std::string& out, std::int32_t opaque) {
       request.encode(out, opaque);
     };
-    inner_->call(address, std::cref(write), timeout, std::move(done), lane);
+    inner_->call(address, std::cref(write), timeout, std::move(done), lane, connect_wait);
   }
 
   void oneway(std::string_view address, const net::RpcEncoder& encode, std::size_t lane) override {
@@ -65,6 +66,23 @@ class SigningRpc final : public net::RpcClient {
       request.encode(out, opaque);
     };
     inner_->oneway(address, std::cref(write), lane);
+  }
+
+  void oneway_within(std::string_view address,
+                     const net::RpcEncoder& encode,
+                     std::chrono::milliseconds connect_wait,
+                     net::RpcCallback done,
+                     std::size_t lane) override {
+    Credentials account = source_();
+    if (account.empty()) {
+      inner_->oneway_within(address, encode, connect_wait, std::move(done), lane);
+      return;
+    }
+    const Signed request(encode, std::move(account));
+    const auto write = [&request](std::string& out, std::int32_t opaque) {
+      request.encode(out, opaque);
+    };
+    inner_->oneway_within(address, std::cref(write), connect_wait, std::move(done), lane);
   }
 
   void disconnect(std::string_view address) override { inner_->disconnect(address); }

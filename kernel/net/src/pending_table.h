@@ -7,6 +7,7 @@
 
 #include "tenon/net/rpc_client.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -28,7 +29,7 @@ class PendingTable {
   std::size_t size() const noexcept { return size_; }
 
   /// Stores a call and returns its opaque.
-  std::int32_t add(std::int64_t deadline_ms, RpcCallback&& done) {
+  std::int32_t add(std::int64_t deadline_ms, RpcCallback&& done, std::int64_t begin_ms = 0) {
     if (size_ * 2 >= slots_.size()) {
       grow();
     }
@@ -39,6 +40,7 @@ class PendingTable {
     slot.opaque = next_;
     slot.used = true;
     slot.deadline_ms = deadline_ms;
+    slot.begin_ms = begin_ms;
     slot.done = std::move(done);
     ++size_;
     return static_cast<std::int32_t>(next_++);
@@ -52,6 +54,16 @@ class PendingTable {
     return slot.used && slot.opaque == static_cast<std::uint32_t>(opaque);
   }
 
+  /// Its connection is there: counts from now, up to another deadline. Nothing if there is no call of
+  /// this opaque.
+  void restart(std::int32_t opaque, std::int64_t deadline_ms, std::int64_t begin_ms) noexcept {
+    if (contains(opaque)) {
+      Slot& slot = slots_[static_cast<std::uint32_t>(opaque) & mask()];
+      slot.deadline_ms = deadline_ms;
+      slot.begin_ms = begin_ms;
+    }
+  }
+
   /// Removes a call into `done`; false if there is none of this opaque.
   bool take(std::int32_t opaque, RpcCallback& done) {
     if (!contains(opaque)) {
@@ -62,8 +74,13 @@ class PendingTable {
   }
 
   /// Removes the calls whose deadline has come.
+  /// @param heard_ms   when the peer was last heard
+  /// @param unheard_ms  set to the longest time that one of them has heard nothing from the peer
   /// @return the earliest deadline of the remaining ones, kNever without any
-  std::int64_t take_expired(std::int64_t now_ms, std::vector<RpcCallback>& expired) {
+  std::int64_t take_expired(std::int64_t now_ms,
+                            std::vector<RpcCallback>& expired,
+                            std::int64_t heard_ms,
+                            std::int64_t& unheard_ms) {
     std::int64_t earliest = kNever;
     std::size_t left = size_;
     for (std::size_t i = 0; left > 0; ++i) {
@@ -73,6 +90,9 @@ class PendingTable {
       }
       --left;
       if (slot.deadline_ms <= now_ms) {
+        if (slot.begin_ms > heard_ms) {
+          unheard_ms = std::max(unheard_ms, now_ms - slot.begin_ms);
+        }
         remove(slot, expired.emplace_back());
       } else if (slot.deadline_ms < earliest) {
         earliest = slot.deadline_ms;
@@ -81,6 +101,10 @@ class PendingTable {
     return earliest;
   }
 
+  std::int64_t take_expired(std::int64_t now_ms, std::vector<RpcCallback>& expired) {
+    std::int64_t ignored = 0;
+    return take_expired(now_ms, expired, kNever, ignored);
+  }
   void take_all(std::vector<RpcCallback>& all) { take_expired(kNever, all); }
 
  private:
@@ -88,6 +112,7 @@ class PendingTable {
     std::uint32_t opaque = 0;
     bool used = false;
     std::int64_t deadline_ms = 0;
+    std::int64_t begin_ms = 0;
     RpcCallback done{};
   };
 

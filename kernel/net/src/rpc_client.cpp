@@ -38,8 +38,14 @@ class RpcClientImpl final : public RpcClient {
             const RpcEncoder& encode,
             std::chrono::milliseconds timeout,
             RpcCallback done,
-            std::size_t lane) override;
+            std::size_t lane,
+            std::chrono::milliseconds connect_wait) override;
   void oneway(std::string_view address, const RpcEncoder& encode, std::size_t lane) override;
+  void oneway_within(std::string_view address,
+                     const RpcEncoder& encode,
+                     std::chrono::milliseconds connect_wait,
+                     RpcCallback done,
+                     std::size_t lane) override;
   void disconnect(std::string_view address) override;
   void stop() override;
 
@@ -47,12 +53,19 @@ class RpcClientImpl final : public RpcClient {
   using SessionPtr = std::shared_ptr<RpcSession>;
   using Lanes = std::vector<SessionPtr>;
   enum class Slot : std::uint8_t { kFound, kFresh, kStopped };
+  using Take = Taken (RpcSession::*)(const RpcEncoder&, const RpcTimes&, RpcCallback&);
 
   std::size_t lane_index(std::size_t lane) const noexcept {
     return lane % std::max<std::size_t>(shared_->options.connections_per_address, 1);
   }
   SessionPtr find(std::string_view address, std::size_t lane) const;
   Slot replace(std::string_view address, std::size_t lane, SessionPtr& session);
+  void hand_over(std::string_view address,
+                 const RpcEncoder& encode,
+                 const RpcTimes& times,
+                 RpcCallback done,
+                 std::size_t lane,
+                 Take take);
   void fail(RpcCallback done, Errc code, std::string reason);
 
   const std::vector<std::shared_ptr<IoThreadImpl>> threads_;
@@ -67,7 +80,33 @@ void RpcClientImpl::call(std::string_view address,
                          const RpcEncoder& encode,
                          std::chrono::milliseconds timeout,
                          RpcCallback done,
-                         std::size_t lane) {
+                         std::size_t lane,
+                         std::chrono::milliseconds connect_wait) {
+  RpcTimes times;
+  times.now_ms = steady_ms();
+  times.deadline_ms = times.now_ms + std::max<std::int64_t>(timeout.count(), 1);
+  times.connect_wait_ms = connect_wait.count();
+  hand_over(address, encode, times, std::move(done), lane, &RpcSession::call);
+}
+
+void RpcClientImpl::oneway_within(std::string_view address,
+                                  const RpcEncoder& encode,
+                                  std::chrono::milliseconds connect_wait,
+                                  RpcCallback done,
+                                  std::size_t lane) {
+  RpcTimes times;
+  times.now_ms = steady_ms();
+  times.connect_wait_ms = std::max<std::int64_t>(connect_wait.count(), 1);
+  times.deadline_ms = times.now_ms + times.connect_wait_ms;
+  hand_over(address, encode, times, std::move(done), lane, &RpcSession::oneway_within);
+}
+
+void RpcClientImpl::hand_over(std::string_view address,
+                              const RpcEncoder& encode,
+                              const RpcTimes& times,
+                              RpcCallback done,
+                              std::size_t lane,
+                              Take take) {
   if (shared_->in_flight.load(std::memory_order_relaxed) >= shared_->options.in_flight_max) {
     fail(std::move(done),
          Errc::kBusy,
@@ -75,30 +114,28 @@ void RpcClientImpl::call(std::string_view address,
     return;
   }
   lane = lane_index(lane);
-  const std::int64_t deadline_ms = steady_ms() + std::max<std::int64_t>(timeout.count(), 1);
   SessionPtr session = find(address, lane);
-  for (int attempt = 0; attempt < kAttemptsMax; ++attempt) {
-    if (session && session->call(encode, deadline_ms, done)) {
-      return;
-    }
+  Taken taken = session ? (*session.*take)(encode, times, done) : Taken::kEnded;
+  for (int attempt = 0; attempt < kAttemptsMax && taken == Taken::kEnded; ++attempt) {
     switch (replace(address, lane, session)) {
       case Slot::kStopped:
         fail(std::move(done), Errc::kCancelled, "the client is stopped");
         return;
       case Slot::kFound:
+        taken = (*session.*take)(encode, times, done);
         break;
-      case Slot::kFresh: {
+      case Slot::kFresh:
         // The call waits in the session before it begins to connect, so a quick refusal reaches it.
-        const bool taken = session->call(encode, deadline_ms, done);
+        taken = (*session.*take)(encode, times, done);
         session->start();
-        if (taken) {
-          return;
-        }
         break;
-      }
     }
   }
-  fail(std::move(done), Errc::kNotReady, fmt::format("connections to {} end at once", address));
+  if (taken == Taken::kEnded) {
+    fail(std::move(done), Errc::kNotReady, fmt::format("connections to {} end at once", address));
+  } else if (taken == Taken::kTooLate) {
+    fail(std::move(done), Errc::kNotReady, fmt::format("call to {}: not connected yet", address));
+  }
 }
 
 void RpcClientImpl::oneway(std::string_view address, const RpcEncoder& encode, std::size_t lane) {
@@ -150,7 +187,8 @@ RpcClientImpl::Slot RpcClientImpl::replace(std::string_view address,
   }
   const auto& thread = pick_thread(threads_);
   thread->connection_count.fetch_add(1, std::memory_order_relaxed);
-  slot = std::make_shared<RpcSession>(shared_, thread, std::string(address));
+  slot = std::make_shared<RpcSession>(
+      shared_, thread, std::string(address), old ? old->unconnected_ms() : 0);
   session = slot;
   return Slot::kFresh;
 }

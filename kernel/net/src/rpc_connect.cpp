@@ -99,6 +99,7 @@ void RpcSession::connect_next() {
 
 void RpcSession::connected() {
   prepare_socket(*socket_);
+  notice_lost_peer(*socket_, shared_->options.peer_timeout);
   if (shared_->options.tls) {
     shake_hands();
     return;
@@ -142,12 +143,19 @@ void RpcSession::attach(tcp::socket socket) {
     connection->set_addresses(peer_, local_);
   }
   abandon_connect();
+  std::vector<RpcCallback> told;
+  const std::int64_t now_ms = steady_ms();
   {
     const std::scoped_lock lock(mutex_);
     state_ = State::kOpen;
     connection_ = connection;
     for (const Waiting& w : waiting_) {
       if (w.oneway || pending_.contains(w.opaque)) {
+        if (w.told) {
+          pending_.take(w.opaque, told.emplace_back());
+        } else {
+          pending_.restart(w.opaque, w.deadline_ms, now_ms);
+        }
         // In an event of its I/O thread: written at the end of it.
         connection->append([&w](std::string& out, std::int32_t) { out.append(w.bytes); }, w.opaque);
       }
@@ -155,6 +163,10 @@ void RpcSession::attach(tcp::socket socket) {
     waiting_ = {};
   }
   connection->open();
+  shared_->in_flight.fetch_sub(told.size(), std::memory_order_relaxed);
+  for (const RpcCallback& done : told) {
+    done(RpcAnswer{});
+  }
 }
 
 void RpcSession::connect_failed(const std::string& reason) {

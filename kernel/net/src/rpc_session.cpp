@@ -4,16 +4,28 @@
 #include "tenon/base/log.h"
 #include "tenon/proto/codes.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tenon::net {
+namespace {
+
+/// A refusal that comes sooner than this is waited for again by the next call.
+constexpr std::int64_t kQuickRefusalMs = 100;
+/// A connection on which a call that has waited so long heard nothing at all is taken for lost.
+constexpr std::int64_t kSilenceMaxMs = 1'000;
+
+}  // namespace
 
 RpcSession::RpcSession(std::shared_ptr<RpcShared> shared,
                        std::shared_ptr<IoThreadImpl> thread,
-                       std::string address)
+                       std::string address,
+                       std::int64_t unconnected_ms)
     : shared_(std::move(shared)),
       thread_(std::move(thread)),
-      address_(std::move(address)) {}
+      address_(std::move(address)),
+      begin_ms_(steady_ms()),
+      since_ms_(unconnected_ms > 0 ? unconnected_ms : begin_ms_) {}
 
 RpcSession::~RpcSession() {
   TENON_DCHECK(pending_.size() == 0, "{} calls to {} are forgotten", pending_.size(), address_);
@@ -24,37 +36,77 @@ bool RpcSession::is_dead() const {
   return state_ == State::kDead;
 }
 
-bool RpcSession::call(const RpcEncoder& encode, std::int64_t deadline_ms, RpcCallback& done) {
+std::int64_t RpcSession::unconnected_ms() const {
+  const std::scoped_lock lock(mutex_);
+  return unconnected_ms_;
+}
+
+Taken RpcSession::call(const RpcEncoder& encode, const RpcTimes& times, RpcCallback& done) {
   std::shared_ptr<TcpConnection> to_pump;
   {
     const std::scoped_lock lock(mutex_);
     if (state_ == State::kDead) {
-      return false;
+      return Taken::kEnded;
     }
-    const std::int32_t opaque = pending_.add(deadline_ms, std::move(done));
     if (state_ == State::kConnecting) {
-      Waiting& waiting = waiting_.emplace_back();
-      waiting.opaque = opaque;
-      encode(waiting.bytes, opaque);
-    } else {
-      switch (connection_->append(encode, opaque)) {
-        case TcpConnection::Append::kClosed:
-          pending_.take(opaque, done);  // its end has not got through to us yet
-          return false;
-        case TcpConnection::Append::kQueued:
-          break;
-        case TcpConnection::Append::kPump:
-          to_pump = connection_;
-          break;
-      }
+      return wait_for_connection_locked(encode, times, done, false);
+    }
+    const std::int32_t opaque = pending_.add(times.deadline_ms, std::move(done), times.now_ms);
+    switch (connection_->append(encode, opaque)) {
+      case TcpConnection::Append::kClosed:
+        pending_.take(opaque, done);  // its end has not got through to us yet
+        return Taken::kEnded;
+      case TcpConnection::Append::kQueued:
+        break;
+      case TcpConnection::Append::kPump:
+        to_pump = connection_;
+        break;
     }
     shared_->in_flight.fetch_add(1, std::memory_order_relaxed);
-    arm_deadline_locked(deadline_ms);
+    arm_deadline_locked(times.deadline_ms);
   }
   if (to_pump) {
     to_pump->pump_appended();
   }
-  return true;
+  return Taken::kYes;
+}
+
+/// Until there is one the deadline of the call is that of its patience.
+Taken RpcSession::wait_for_connection_locked(const RpcEncoder& encode,
+                                             const RpcTimes& times,
+                                             RpcCallback& done,
+                                             bool told) {
+  std::int64_t limit_ms = times.deadline_ms;
+  if (times.connect_wait_ms > 0) {
+    limit_ms = std::min(limit_ms, since_ms_ + times.connect_wait_ms);
+    if (limit_ms <= times.now_ms) {
+      return Taken::kTooLate;
+    }
+  }
+  Waiting& waiting = waiting_.emplace_back();
+  waiting.opaque = pending_.add(limit_ms, std::move(done), times.now_ms);
+  waiting.told = told;
+  waiting.deadline_ms = times.deadline_ms;
+  encode(waiting.bytes, waiting.opaque);
+  shared_->in_flight.fetch_add(1, std::memory_order_relaxed);
+  arm_deadline_locked(limit_ms);
+  return Taken::kYes;
+}
+
+Taken RpcSession::oneway_within(const RpcEncoder& encode,
+                                const RpcTimes& times,
+                                RpcCallback& done) {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (state_ == State::kConnecting) {
+      return wait_for_connection_locked(encode, times, done, true);
+    }
+  }
+  if (!oneway(encode)) {
+    return Taken::kEnded;
+  }
+  done(RpcAnswer{});
+  return Taken::kYes;
 }
 
 bool RpcSession::oneway(const RpcEncoder& encode) {
@@ -101,6 +153,7 @@ void RpcSession::on_commands(const ConnectionPtr& connection,
   std::size_t requests = 0;
   {
     const std::scoped_lock lock(mutex_);
+    heard_ms_ = steady_ms();
     for (const proto::CommandView& command : commands) {
       if (!command.is_response()) {
         ++requests;
@@ -168,6 +221,9 @@ void RpcSession::end(Errc code, std::string_view reason) {
     if (state_ == State::kDead) {
       return;
     }
+    if (state_ == State::kConnecting && steady_ms() - begin_ms_ >= kQuickRefusalMs) {
+      unconnected_ms_ = since_ms_;
+    }
     state_ = State::kDead;
     pending_.take_all(calls);
     connection = std::move(connection_);
@@ -223,12 +279,13 @@ void RpcSession::arm_deadline_locked(std::int64_t deadline_ms) {
 
 void RpcSession::on_deadline() {
   std::vector<RpcCallback> expired;
+  std::int64_t unheard_ms = 0;
   bool sent = false;
   {
     const std::scoped_lock lock(mutex_);
     deadline_timer_ = 0;
     armed_ms_ = PendingTable::kNever;
-    const std::int64_t next = pending_.take_expired(steady_ms(), expired);
+    const std::int64_t next = pending_.take_expired(steady_ms(), expired, heard_ms_, unheard_ms);
     if (next != PendingTable::kNever) {
       arm_deadline_locked(next);
     }
@@ -239,6 +296,13 @@ void RpcSession::on_deadline() {
     }
   }
   if (sent) {
+    // Who is gone without a word would let every call wait for its time-out, so the next ones get a
+    // new connection (spec: client §3.1, closeSocketIfTimeout).
+    if (unheard_ms >= kSilenceMaxMs) {
+      log_warn(
+          "net", "connection given up, the peer is silent address={} ms={}", address_, unheard_ms);
+      end(Errc::kClosed, "the peer is silent");
+    }
     finish(expired, Errc::kTimeout, "no answer in time");
   } else {
     finish(expired, Errc::kNotReady, "not connected in time");

@@ -22,6 +22,20 @@ namespace tenon::net {
 
 class RpcSession;
 
+/// When a call ends without an answer.
+struct RpcTimes {
+  std::int64_t now_ms = 0;
+  std::int64_t deadline_ms = 0;
+  std::int64_t connect_wait_ms = 0;  ///< 0: until the deadline
+};
+
+/// What became of a call.
+enum class Taken : std::uint8_t {
+  kYes,
+  kEnded,    ///< the session has ended; nothing was done, the callback is untouched
+  kTooLate,  ///< it has been connecting for longer than this call waits; likewise
+};
+
 /// What the sessions of one client share.
 struct RpcShared {
   RpcShared(const RpcClientOptions& o, ConnectionHandler* r)
@@ -41,18 +55,25 @@ class RpcSession final : public ConnectionHandler,
                          public std::enable_shared_from_this<RpcSession> {
  public:
   /// @param thread  its connection_count was already increased for this session
+  /// @param unconnected_ms  since when there has been no connection to the address; 0: since now
   RpcSession(std::shared_ptr<RpcShared> shared,
              std::shared_ptr<IoThreadImpl> thread,
-             std::string address);
+             std::string address,
+             std::int64_t unconnected_ms);
   ~RpcSession() override;
 
   /// Begins to connect. Thread: any, once.
   void start();
 
-  /// False if the session has ended; nothing was done then and `done` is untouched.
-  bool call(const RpcEncoder& encode, std::int64_t deadline_ms, RpcCallback& done);
+  Taken call(const RpcEncoder& encode, const RpcTimes& times, RpcCallback& done);
+  /// False if the session has ended; nothing was done then.
   bool oneway(const RpcEncoder& encode);
+  /// Tells `done` when it is queued on a connection, from inside if there is one.
+  Taken oneway_within(const RpcEncoder& encode, const RpcTimes& times, RpcCallback& done);
   bool is_dead() const;
+  /// Of a session that has ended: since when there has been no connection, for the next one to count
+  /// on. 0: it had one, or the refusal came so quickly that nobody waited for it.
+  std::int64_t unconnected_ms() const;
 
   /// Ends every call with `code` and closes. Thread: its I/O thread.
   void end(Errc code, std::string_view reason);
@@ -69,7 +90,9 @@ class RpcSession final : public ConnectionHandler,
   enum class State : std::uint8_t { kConnecting, kOpen, kDead };
   struct Waiting {  ///< encoded before there was a connection
     std::int32_t opaque = 0;
-    bool oneway = false;
+    bool oneway = false;  ///< nobody waits for it
+    bool told = false;    ///< its callback hears that it is queued, not an answer
+    std::int64_t deadline_ms = 0;
     std::string bytes{};
   };
 
@@ -84,6 +107,10 @@ class RpcSession final : public ConnectionHandler,
   void abandon_connect();
 
   // rpc_session.cpp
+  Taken wait_for_connection_locked(const RpcEncoder& encode,
+                                   const RpcTimes& times,
+                                   RpcCallback& done,
+                                   bool told);
   void arm_deadline_locked(std::int64_t deadline_ms);
   void on_deadline();
   void forward_requests(const ConnectionPtr& connection,
@@ -94,6 +121,8 @@ class RpcSession final : public ConnectionHandler,
   const std::shared_ptr<RpcShared> shared_;
   const std::shared_ptr<IoThreadImpl> thread_;
   const std::string address_;
+  const std::int64_t begin_ms_;
+  const std::int64_t since_ms_;  ///< no connection to the address since then
 
   mutable std::mutex mutex_{};
   State state_ = State::kConnecting;              ///< guarded by mutex_
@@ -102,6 +131,8 @@ class RpcSession final : public ConnectionHandler,
   std::shared_ptr<TcpConnection> connection_{};   ///< guarded by mutex_
   std::int64_t armed_ms_ = PendingTable::kNever;  ///< guarded by mutex_
   TimerId deadline_timer_ = 0;                    ///< guarded by mutex_
+  std::int64_t heard_ms_ = 0;                     ///< guarded by mutex_
+  std::int64_t unconnected_ms_ = 0;               ///< guarded by mutex_
 
   // Of the I/O thread:
   std::optional<IoThreadImpl::Registration> registration_{};

@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstring>
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 namespace tenon::net {
@@ -69,6 +72,25 @@ void prepare_socket(boost::asio::ip::tcp::socket& socket) noexcept {
   boost::system::error_code ignored;
   socket.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
   socket.non_blocking(true, ignored);
+}
+
+void notice_lost_peer(boost::asio::ip::tcp::socket& socket,
+                      std::chrono::milliseconds timeout) noexcept {
+  if (timeout.count() <= 0) {
+    return;
+  }
+  const int fd = socket.native_handle();
+  const auto set = [fd](int level, int name, std::int64_t value) {
+    const int number = static_cast<int>(std::clamp<std::int64_t>(value, 1, INT32_MAX));
+    ::setsockopt(fd, level, name, &number, sizeof number);  // without it the peer is noticed later
+  };
+  constexpr std::int64_t kProbes = 3;
+  const std::int64_t seconds = timeout.count() / 1'000;
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, timeout.count());
+  set(IPPROTO_TCP, TCP_KEEPIDLE, std::min<std::int64_t>(seconds, 32'767));
+  set(IPPROTO_TCP, TCP_KEEPINTVL, std::min<std::int64_t>(seconds / kProbes, 32'767));
+  set(IPPROTO_TCP, TCP_KEEPCNT, kProbes);
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
 }
 
 }  // namespace tenon::net

@@ -6,6 +6,7 @@
 
 #include <boost/asio/ip/tcp.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,5 +28,10 @@ Result<HostPort> split_host_port(std::string_view text);
 
 /// Options of every connection: no delay, non-blocking.
 void prepare_socket(boost::asio::ip::tcp::socket& socket) noexcept;
+
+/// The system closes the connection when the peer has confirmed nothing for so long: neither bytes
+/// nor, in silence of the same length, probes. 0: left as it is.
+void notice_lost_peer(boost::asio::ip::tcp::socket& socket,
+                      std::chrono::milliseconds timeout) noexcept;
 
 }  // namespace tenon::net

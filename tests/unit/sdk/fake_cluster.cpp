@@ -9,8 +9,9 @@ namespace {
 /// Answers on a thread of its own, one request after another, as an I/O thread would.
 class FakeRpc final : public net::RpcClient {
  public:
-  explicit FakeRpc(FakeCluster& cluster)
+  FakeRpc(FakeCluster& cluster, const Clock& clock)
       : cluster_(cluster),
+        clock_(clock),
         thread_([this] { loop(); }) {}
   ~FakeRpc() override { stop(); }
   FakeRpc(const FakeRpc&) = delete;
@@ -20,13 +21,31 @@ class FakeRpc final : public net::RpcClient {
             const net::RpcEncoder& encode,
             std::chrono::milliseconds timeout,
             net::RpcCallback done,
-            std::size_t lane) override {
+            std::size_t lane,
+            std::chrono::milliseconds connect_wait) override {
     Request request = decode(address, encode, lane, false);
     request.timeout = timeout;
-    push({std::move(request), std::move(done)});
+    push({std::move(request), std::move(done), clock_.mono_ns(), connect_wait});
   }
   void oneway(std::string_view address, const net::RpcEncoder& encode, std::size_t lane) override {
-    push({decode(address, encode, lane, true), {}});
+    push({decode(address, encode, lane, true), {}, clock_.mono_ns(), {}});
+  }
+  void oneway_within(std::string_view address,
+                     const net::RpcEncoder& encode,
+                     std::chrono::milliseconds connect_wait,
+                     net::RpcCallback done,
+                     std::size_t lane) override {
+    Request request = decode(address, encode, lane, true);
+    request.timeout = connect_wait;
+    push({std::move(request), std::move(done), clock_.mono_ns(), connect_wait});
+  }
+  /// Ends what has waited long enough for a connection, sends what has one now. Returns when nothing
+  /// more happens at this time.
+  void tick() {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t mine = ++ticks_wanted_;
+    changed_.notify_all();
+    changed_.wait(lock, [&] { return stopped_ || ticks_done_ >= mine; });
   }
   void disconnect(std::string_view) override {}
   void release_held(tenon::Errc code) {
@@ -49,6 +68,8 @@ class FakeRpc final : public net::RpcClient {
   struct Call {
     Request request{};
     net::RpcCallback done{};
+    std::uint64_t begin_ns = 0;
+    std::chrono::milliseconds connect_wait{};
   };
 
   static Request decode(std::string_view address,
@@ -93,13 +114,65 @@ class FakeRpc final : public net::RpcClient {
     call.done(net::RpcAnswer{&view, frame});
   }
 
+  static std::uint64_t ns(std::chrono::milliseconds time) {
+    return static_cast<std::uint64_t>(time.count()) * 1'000'000;
+  }
+
+  /// How a call to an address without a connection goes on; `unconnected_` as the real one counts.
+  enum class Fate : std::uint8_t { kGoesOn, kWaits, kFails };
+  Fate fate(const Call& call) {
+    if (cluster_.is_connected(call.request.address)) {
+      unconnected_.erase(call.request.address);
+      return Fate::kGoesOn;
+    }
+    const std::uint64_t now = clock_.mono_ns();
+    const std::uint64_t since = unconnected_.emplace(call.request.address, now).first->second;
+    const bool over = call.done && now >= call.begin_ns + ns(call.request.timeout);
+    const bool impatient = call.connect_wait.count() > 0 && now >= since + ns(call.connect_wait);
+    return over || impatient ? Fate::kFails : Fate::kWaits;
+  }
+
+  /// @return false: nothing to do at this time
+  bool look_at_waiting() {
+    bool moved = false;
+    for (Call& call : std::exchange(waiting_, {})) {
+      switch (fate(call)) {
+        case Fate::kWaits:
+          waiting_.push_back(std::move(call));
+          break;
+        case Fate::kFails:
+          moved = true;
+          call.done(tenon::Error{tenon::Errc::kNotReady, "not connected"});
+          break;
+        case Fate::kGoesOn:
+          moved = true;
+          push(std::move(call));
+          break;
+      }
+    }
+    return moved;
+  }
+
   void loop() {
     std::deque<Call> held;
     for (;;) {
       Call call;
       {
         std::unique_lock lock(mutex_);
-        changed_.wait(lock, [this] { return stopped_ || !queue_.empty() || !released_.empty(); });
+        changed_.wait(lock, [this] {
+          return stopped_ || !queue_.empty() || !released_.empty() || ticks_done_ != ticks_wanted_;
+        });
+        if (ticks_done_ != ticks_wanted_ && queue_.empty() && released_.empty() && !stopped_) {
+          const std::uint64_t wanted = ticks_wanted_;
+          lock.unlock();
+          const bool moved = look_at_waiting();
+          lock.lock();
+          if (!moved && queue_.empty()) {
+            ticks_done_ = wanted;
+            changed_.notify_all();
+          }
+          continue;
+        }
         if (!released_.empty() && !stopped_) {
           const tenon::Errc code = released_.front();
           released_.pop_front();
@@ -119,8 +192,22 @@ class FakeRpc final : public net::RpcClient {
           continue;
         }
       }
+      switch (fate(call)) {
+        case Fate::kWaits:
+          waiting_.push_back(std::move(call));
+          continue;
+        case Fate::kFails:
+          call.done(tenon::Error{tenon::Errc::kNotReady, "not connected"});
+          continue;
+        case Fate::kGoesOn:
+          break;
+      }
       Outcome outcome = cluster_.handle(call.request);
       if (!call.done) {
+        continue;
+      }
+      if (call.request.oneway) {
+        call.done(net::RpcAnswer{});
         continue;
       }
       if (outcome.answer) {
@@ -131,6 +218,7 @@ class FakeRpc final : public net::RpcClient {
         held.push_back(std::move(call));
       }
     }
+    held.insert(held.end(), waiting_.begin(), waiting_.end());
     for (const Call& call : held) {
       if (call.done) {
         call.done(tenon::Error{tenon::Errc::kCancelled, "stopped"});
@@ -139,10 +227,15 @@ class FakeRpc final : public net::RpcClient {
   }
 
   FakeCluster& cluster_;
+  const Clock& clock_;
+  std::deque<Call> waiting_;                          ///< of the thread
+  std::map<std::string, std::uint64_t> unconnected_;  ///< of the thread
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Call> queue_;
   std::deque<tenon::Errc> released_;
+  std::uint64_t ticks_wanted_ = 0;
+  std::uint64_t ticks_done_ = 0;
   bool stopped_ = false;
   std::thread thread_;
 };
@@ -220,6 +313,39 @@ void FakeCluster::release_held(tenon::Errc code) {
   release(code);
 }
 
+void FakeCluster::set_connected(const std::string& address, bool connected) {
+  const std::scoped_lock lock(mutex_);
+  if (connected) {
+    unconnected_.erase(address);
+  } else {
+    unconnected_.insert(address);
+  }
+}
+
+bool FakeCluster::is_connected(const std::string& address) {
+  const std::scoped_lock lock(mutex_);
+  if (!unconnected_.contains(address)) {
+    return true;
+  }
+  ++tried_[address];
+  return false;
+}
+
+int FakeCluster::tried(const std::string& address) const {
+  const std::scoped_lock lock(mutex_);
+  const auto it = tried_.find(address);
+  return it == tried_.end() ? 0 : it->second;
+}
+
+void FakeCluster::tick() {
+  std::function<void()> tick;
+  {
+    const std::scoped_lock lock(mutex_);
+    tick = tick_;
+  }
+  tick();
+}
+
 void FakeCluster::remove_topic(const std::string& topic) {
   const std::scoped_lock lock(mutex_);
   routes_.erase(topic);
@@ -271,8 +397,13 @@ std::vector<FakeCluster::Stored> FakeCluster::stored(const Queue& queue) const {
 }
 
 std::unique_ptr<net::RpcClient> FakeCluster::make_rpc() {
-  auto rpc = std::make_unique<FakeRpc>(*this);
+  return make_rpc(system_clock());
+}
+
+std::unique_ptr<net::RpcClient> FakeCluster::make_rpc(const Clock& clock) {
+  auto rpc = std::make_unique<FakeRpc>(*this, clock);
   const std::scoped_lock lock(mutex_);
+  tick_ = [rpc = rpc.get()] { rpc->tick(); };
   release_ = [rpc = rpc.get()](tenon::Errc code) { rpc->release_held(code); };
   return rpc;
 }
@@ -284,7 +415,9 @@ std::shared_ptr<detail::ClientCore> FakeCluster::client(const Clock* clock, Clie
   detail::CoreDeps deps;
   deps.clock = clock;
   deps.threads = clock == nullptr;
-  deps.make_rpc = [this](net::ConnectionHandler&) { return make_rpc(); };
+  deps.make_rpc = [this, clock](net::ConnectionHandler&) {
+    return make_rpc(clock == nullptr ? system_clock() : *clock);
+  };
   return detail::ClientCore::create(std::move(options), std::move(deps)).value();
 }
 

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -75,6 +76,14 @@ class FakeCluster {
                       const std::string& slave_address);
   /// Ends what was not answered yet.
   void release_held(tenon::Errc code);
+  /// Connecting to an address gets no answer at all, or does again. Nothing happens before tick().
+  void set_connected(const std::string& address, bool connected);
+  bool is_connected(const std::string& address);
+  /// How often a call looked for a connection to an address that has none.
+  int tried(const std::string& address) const;
+  /// After the clock of the client that was made last has moved, or a broker connects. Returns when
+  /// nothing more happens at this time.
+  void tick();
   void remove_topic(const std::string& topic);
   /// Asked first for every request; nullopt: the default answer.
   void set_hook(Hook hook);
@@ -93,6 +102,7 @@ class FakeCluster {
   Outcome handle(const Request& request);
   /// The transport of a client that is made otherwise.
   std::unique_ptr<net::RpcClient> make_rpc();
+  std::unique_ptr<net::RpcClient> make_rpc(const Clock& clock);
 
  private:
   Outcome default_answer(const Request& request);
@@ -109,6 +119,9 @@ class FakeCluster {
   std::vector<std::string> members_;
   std::vector<Request> log_;
   std::function<void(tenon::Errc)> release_;
+  std::function<void()> tick_;
+  std::set<std::string> unconnected_;
+  std::map<std::string, int> tried_;
 };
 
 }  // namespace tenon::sdk::test

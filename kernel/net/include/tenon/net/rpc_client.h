@@ -40,6 +40,9 @@ struct RpcClientOptions {
                                      ///< like a refused connection
   ConnectionLimits limits{};
   std::size_t in_flight_max = 65'535;  ///< further calls fail with kBusy
+  /// The system closes a connection whose peer has confirmed nothing for so long, sent or probed: a
+  /// host that is gone says so to nobody. 0: as the system is set, often many minutes.
+  std::chrono::milliseconds peer_timeout{10'000};
 };
 
 /// Thread: any. One connection per (address, lane), made on the first call, made anew after it was
@@ -54,13 +57,24 @@ class RpcClient {
                                            ConnectionHandler* requests = nullptr);
   virtual ~RpcClient() = default;
 
+  /// @param connect_wait  0: the call waits for a connection as long as for everything. Otherwise it
+  /// ends with kNotReady, not written, when there is none so long after the address was first tried
+  /// in vain: at once, if that is over. Connecting goes on, a later call finds the connection.
   virtual void call(std::string_view address,
                     const RpcEncoder& encode,
                     std::chrono::milliseconds timeout,
                     RpcCallback done,
-                    std::size_t lane = 0) = 0;
+                    std::size_t lane = 0,
+                    std::chrono::milliseconds connect_wait = {}) = 0;
   /// Fire and forget; connects first if needed. An error is logged only.
   virtual void oneway(std::string_view address, const RpcEncoder& encode, std::size_t lane = 0) = 0;
+  /// The same, but `done` hears whether it was queued on a connection: an RpcAnswer without command,
+  /// which unlike others may come from inside of this function, or kNotReady as of call().
+  virtual void oneway_within(std::string_view address,
+                             const RpcEncoder& encode,
+                             std::chrono::milliseconds connect_wait,
+                             RpcCallback done,
+                             std::size_t lane = 0) = 0;
 
   /// Convenience: sets the opaque of a copy and encodes it.
   void call(std::string_view address,
