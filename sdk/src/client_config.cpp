@@ -22,12 +22,21 @@ struct File {
   std::int64_t heartbeat_ms = ClientOptions().heartbeat.count();
   std::int64_t api_timeout_ms = ClientOptions().api_timeout.count();
   std::int64_t connect_timeout_ms = ClientOptions().connect_timeout.count();
+  std::int64_t switch_after_ms = ClientOptions().switch_after.count();
 };
 
 config::KeyInfo milliseconds(std::string_view doc) {
   config::KeyInfo info;
   info.doc = doc;
   info.min = 1;
+  return info;
+}
+
+config::KeyInfo milliseconds_or_off(std::string_view doc) {
+  config::KeyInfo info;
+  info.doc = doc;
+  info.min = 0;
+  info.max = 60'000;
   return info;
 }
 
@@ -86,6 +95,9 @@ void describe(config::Visitor& v, File& f) {
   v.key("heartbeat_ms", &f.heartbeat_ms, milliseconds("Period."));
   v.key("api_timeout_ms", &f.api_timeout_ms, milliseconds("Of routes, heartbeats, members."));
   v.key("connect_timeout_ms", &f.connect_timeout_ms, milliseconds("Of one attempt."));
+  v.key("switch_after_ms",
+        &f.switch_after_ms,
+        milliseconds_or_off("Without a connection for so long, sends use another broker; 0: off."));
   describe_security(v, o);
   v.table("trace", "Records of what producers and consumers do.", [&] {
     v.key("enabled", &o.trace.enabled, text("Of all of the client."));
@@ -113,6 +125,7 @@ Result<ClientOptions> read(tenon::Result<ConfigNode> root) {
   o.heartbeat = Milliseconds(f.heartbeat_ms);
   o.api_timeout = Milliseconds(f.api_timeout_ms);
   o.connect_timeout = Milliseconds(f.connect_timeout_ms);
+  o.switch_after = Milliseconds(f.switch_after_ms);
   return o;
 }
 

@@ -30,6 +30,7 @@ constexpr std::chrono::milliseconds kTraceEnd{500};
 constexpr std::chrono::milliseconds kUrlTimeout{3'000};
 constexpr std::chrono::milliseconds kUrlFirst{10'000};
 constexpr std::chrono::milliseconds kUrlPeriod{120'000};
+constexpr std::chrono::milliseconds kSwitchAfterMax{60'000};
 constexpr const char* kInnerGroup = "CLIENT_INNER_PRODUCER";
 
 Result<void> check(const ClientOptions& o) {
@@ -46,6 +47,9 @@ Result<void> check(const ClientOptions& o) {
     if (value.count() <= 0) {
       return make_error(Errc::kInvalidArgument, std::string(name) + " must be positive");
     }
+  }
+  if (o.switch_after.count() < 0 || o.switch_after > kSwitchAfterMax) {
+    return make_error(Errc::kInvalidArgument, "switch_after must be 0 (off) to 60 s");
   }
   return NameSpace::check(o.name_space);
 }

@@ -10,6 +10,7 @@
 #include "tenon/base/log.h"
 #include "tenon/proto/properties.h"
 
+#include <algorithm>
 #include <random>
 #include <thread>
 
@@ -178,6 +179,10 @@ TopicSlotPtr ProducerCore::make_slot(const TopicInfoPtr& info) {
   for (std::size_t i = 0; i < info->publish.size(); ++i) {
     slot->queues.push_back(names_.unwrap(info->queue_at(i)));
   }
+  slot->several_brokers =
+      std::any_of(info->publish.begin(), info->publish.end(), [&](const auto& queue) {
+        return queue.broker != info->publish.front().broker;
+      });
   if (selector_) {
     slot->plugin_set = std::make_unique<SelectorPlugin::QueueSet>(
         selector_, info, generation_.fetch_add(1, std::memory_order_relaxed) + 1);
@@ -555,7 +560,7 @@ Result<std::vector<Queue>> ProducerCore::queues(std::string_view topic) {
 
 /// The caller has counted it in running_.
 void ProducerCore::run_callback(Callback done, Result<Receipt> result) {
-  {
+  if (done) {  // the caller of a one-way send may have returned long ago
     const InsideCallback inside(this);
     try {
       done(std::move(result));

@@ -104,7 +104,12 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
   bool choose_fixed(SendOp& op);
   void choose_by_callable(SendOp* op);
   void attempt(SendOp* op);
+  int attempts_max(const SendOp& op) const noexcept;
+  bool may_switch(const SendOp& op, std::int64_t remaining) const noexcept;
   void write_oneway(SendOp* op, const std::string& address);
+  bool let_go(SendOp* op, Callback& done);
+  void leave_broker(SendOp* op);
+  void on_oneway(SendOp* op, tenon::Result<net::RpcAnswer> written);
   void resolve(SendOp* op);
   void refresh_then_attempt(SendOp* op);
   void on_answer(SendOp* op, tenon::Result<net::RpcAnswer> answer);
@@ -154,6 +159,7 @@ class ProducerCore final : public std::enable_shared_from_this<ProducerCore> {
   std::set<std::string, std::less<>> announced_;  ///< topics whose brokers know this producer
   SendOpPool pool_;
   std::atomic<bool> stopped_{false};
+  std::atomic<std::uint64_t> route_asked_ns_{0};  ///< by leave_broker()
   std::atomic<std::size_t> in_flight_{0};
   std::atomic<std::size_t> bytes_in_flight_{0};
   std::atomic<int> running_{0};

@@ -28,7 +28,10 @@ bool should_retry(const RetryRules& rules,
                   const Error& failure,
                   int attempt,
                   std::int64_t remaining_ms) {
-  if (rules.form == SendForm::kOneway || rules.fixed_queue || attempt >= rules.attempts_max) {
+  if (rules.fixed_queue || attempt >= rules.attempts_max) {
+    return false;
+  }
+  if (rules.form == SendForm::kOneway && !(rules.may_switch && failure.is(Errc::kConnect))) {
     return false;
   }
   // Trap: an answer that did not come in time has used up the budget; a full time-out per attempt

@@ -14,6 +14,7 @@ struct RetryRules {
   bool fixed_queue = false;  ///< the caller chose the queue: exactly one attempt
   int attempts_max = 3;
   bool retry_busy = false;
+  bool may_switch = false;  ///< a failed connection is left for another broker, one-way too
 };
 
 /// @param attempt       attempts made so far, at least 1

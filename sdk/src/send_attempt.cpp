@@ -3,6 +3,7 @@
 #include "producer_core.h"
 
 #include "tenon/base/endian.h"
+#include "tenon/base/log.h"
 #include "tenon/proto/properties.h"
 
 #include <algorithm>
@@ -11,6 +12,7 @@ namespace tenon::sdk::detail {
 namespace {
 
 constexpr std::int64_t kRefreshMaxMs = 1'000;
+constexpr std::uint64_t kRouteAgainNs = 1'000'000'000;
 
 std::uint32_t outcome_of(const Error& e) noexcept {
   // plug-in ABI §14: 1 timeout, 2 connect failed, 3 broker refused
@@ -166,6 +168,7 @@ void ProducerCore::attempt(SendOp* op) {
     return;
   }
   ++op->attempts;
+  op->may_switch = false;
   if (!choose_queue(*op)) {
     on_failure(op,
                make_error(Errc::kBrokerNotExist,
@@ -184,11 +187,12 @@ void ProducerCore::attempt(SendOp* op) {
   if (tracer_ != nullptr || !options_.hooks.empty()) {
     see_begin(*op);
   }
+  op->may_switch = may_switch(*op, remaining);
+  op->attempt_ns = client_.clock().mono_ns();
   if (op->form == SendForm::kOneway) {
     write_oneway(op, broker.master);
     return;
   }
-  op->attempt_ns = client_.clock().mono_ns();
   client_.rpc().call(
       broker.master,
       [op](std::string& out, std::int32_t opaque) {
@@ -198,22 +202,98 @@ void ProducerCore::attempt(SendOp* op) {
       [op](tenon::Result<net::RpcAnswer> answer) {
         op->producer->on_answer(op, std::move(answer));
       },
-      lane_);
+      lane_,
+      op->may_switch ? client_.options().switch_after : std::chrono::milliseconds(0));
+}
+
+int ProducerCore::attempts_max(const SendOp& op) const noexcept {
+  return 1 + (op.form == SendForm::kBlocking ? options_.retries : options_.retries_async);
+}
+
+/// Whether this attempt is to give up soon without a connection: nothing is written yet, so another
+/// broker is as good. The last one waits for all the time that is left.
+bool ProducerCore::may_switch(const SendOp& op, std::int64_t remaining) const noexcept {
+  const std::int64_t wait_ms = client_.options().switch_after.count();
+  return wait_ms > 0 && wait_ms < remaining && op.slot->several_brokers && !op.fixed_queue &&
+         !op.by_key && op.attempts < attempts_max(op);
 }
 
 void ProducerCore::write_oneway(SendOp* op, const std::string& address) {
-  client_.rpc().oneway(
+  const net::RpcEncoder encode = [op](std::string& out, std::int32_t opaque) {
+    encode_send(out, opaque, op->slot->heads[op->broker], op->header, as_bytes(op->body));
+  };
+  if (!op->may_switch) {
+    client_.rpc().oneway(address, encode, lane_);
+    on_oneway(op, net::RpcAnswer{});
+    return;
+  }
+  Callback done;
+  if (!let_go(op, done)) {
+    return;
+  }
+  const std::shared_ptr<ProducerCore> keep = op->keep;
+  Receipt receipt;
+  receipt.id = op->id;
+  receipt.queue = {op->topic, broker_name(*op), op->header.queue_id};
+  running_.fetch_add(1);
+  // Trap: once it is handed over the operation may be completed and used for another message.
+  client_.rpc().oneway_within(
       address,
-      [op](std::string& out, std::int32_t opaque) {
-        encode_send(out, opaque, op->slot->heads[op->broker], op->header, as_bytes(op->body));
+      encode,
+      client_.options().switch_after,
+      [op](tenon::Result<net::RpcAnswer> written) {
+        op->producer->on_oneway(op, std::move(written));
       },
       lane_);
+  run_callback(std::move(done), std::move(receipt));
+}
+
+/// The caller of a one-way send does not wait for a connection. @param done  has to be called; empty
+/// after another attempt. @return false: stop() has told the caller, the operation is gone
+bool ProducerCore::let_go(SendOp* op, Callback& done) {
+  std::uint8_t expected = SendOp::kActive;
+  if (!op->state.compare_exchange_strong(expected, SendOp::kCompleting)) {
+    release(op);
+    return false;
+  }
+  done = std::move(op->done);
+  op->told = true;
+  op->state.store(SendOp::kActive);
+  if (stopped_.load()) {  // stop() may have looked meanwhile
+    op->done = std::move(done);
+    complete(op, make_error(Errc::kCancelled, "the producer is closed"));
+    return false;
+  }
+  return true;
+}
+
+void ProducerCore::on_oneway(SendOp* op, tenon::Result<net::RpcAnswer> written) {
+  if (op->state.load(std::memory_order_acquire) != SendOp::kActive) {
+    release(op);
+    return;
+  }
+  if (written.has_error()) {
+    on_failure(op, from_call(written.error(), broker_name(*op)));
+    return;
+  }
   Receipt receipt;
   receipt.id = op->id;
   receipt.queue = {op->topic, broker_name(*op), op->header.queue_id};
   Result<Receipt> result(std::move(receipt));
   see_end(*op, result, false);
   complete(op, std::move(result));
+}
+
+/// To another broker, without waiting for what name servers say: the route is looked at for the
+/// sends to come.
+void ProducerCore::leave_broker(SendOp* op) {
+  const std::uint64_t now = client_.clock().mono_ns();
+  std::uint64_t asked = route_asked_ns_.load(std::memory_order_relaxed);
+  if ((asked == 0 || now - asked >= kRouteAgainNs) &&
+      route_asked_ns_.compare_exchange_strong(asked, now)) {
+    client_.routes().fetch(op->topic, [](const Result<TopicInfoPtr>&) {});
+  }
+  attempt(op);
 }
 
 void ProducerCore::on_answer(SendOp* op, tenon::Result<net::RpcAnswer> answer) {
@@ -312,13 +392,15 @@ void ProducerCore::on_failure(SendOp* op, Error error) {
   RetryRules rules;
   rules.form = op->form;
   rules.fixed_queue = op->fixed_queue || op->by_key;
-  rules.attempts_max =
-      1 + (op->form == SendForm::kBlocking ? options_.retries : options_.retries_async);
+  rules.attempts_max = attempts_max(*op);
   rules.retry_busy = options_.retry_busy;
+  rules.may_switch = op->may_switch;
   if (should_retry(rules, error, op->attempts, remaining_ms(*op))) {
     op->last_broker = name;
-    if (error.is(Errc::kConnect) || error.response == proto::ResponseCode::kTopicNotExist ||
-        error.response == proto::ResponseCode::kNoPermission) {
+    if (error.is(Errc::kConnect) && op->may_switch) {
+      leave_broker(op);
+    } else if (error.is(Errc::kConnect) || error.response == proto::ResponseCode::kTopicNotExist ||
+               error.response == proto::ResponseCode::kNoPermission) {
       refresh_then_attempt(op);
     } else {
       attempt(op);
@@ -332,6 +414,9 @@ void ProducerCore::on_failure(SendOp* op, Error error) {
                     op->brokers_sent + "])";
   }
   error.outcome_unknown = op->outcome_unknown;
+  if (op->told) {
+    log_warn("sdk", "one-way message dropped topic={} reason=\"{}\"", op->topic, error.text());
+  }
   complete(op, std::move(error));
 }
 

@@ -33,6 +33,8 @@ void SendOp::reset() {
   by_key = false;
   fixed_broker.clear();
   attempts = 0;
+  may_switch = false;
+  told = false;
   seen = false;
   outcome_unknown = false;
   slot.reset();

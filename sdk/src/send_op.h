@@ -27,6 +27,7 @@ struct TopicSlot {
   TopicInfoPtr info{};
   std::vector<SendHeaderFixed> heads{};  ///< by broker index
   std::vector<Queue> queues{};           ///< the publish list for selectors
+  bool several_brokers = false;          ///< in the publish list
   std::unique_ptr<SelectorPlugin::QueueSet> plugin_set{};
   std::atomic<std::uint32_t> counter{0};
 };
@@ -76,6 +77,8 @@ struct SendOp {
   bool by_key = false;  ///< the queue is chosen by the hash of sharding_key, one attempt
   std::string fixed_broker{};
   int attempts = 0;
+  bool may_switch = false;   ///< this attempt gives up when there is no connection for a short time
+  bool told = false;         ///< one-way: the caller has returned, `done` is gone
   bool seen = false;         ///< hooks or the trace look at this attempt
   std::int64_t seen_ms = 0;  ///< when it began
   bool outcome_unknown = false;

@@ -114,6 +114,8 @@ typedef struct tenon_client_options {
   int32_t
       trace; /* 1: producers and consumers write RocketMQ's message trace, which its tools show */
   int32_t stream_requests; /* 1: requests and client id as those of Java's pull consumers */
+  int64_t switch_after_ms; /* without a connection for so long, sends use another broker of the
+                              topic; 0: 500; negative: off */
 } tenon_client_options;
 
 /* options may be NULL. */

@@ -1,6 +1,7 @@
 // C interface: errors, log, client.
 #include "c/c_support.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string_view>
@@ -44,6 +45,10 @@ Result<ClientOptions> client_options(const tenon_client_options& in) {
   set(out.heartbeat, in.heartbeat_ms);
   set(out.api_timeout, in.api_timeout_ms);
   set(out.connect_timeout, in.connect_timeout_ms);
+  set(out.switch_after, std::max<std::int64_t>(in.switch_after_ms, 0));
+  if (in.switch_after_ms < 0) {
+    out.switch_after = std::chrono::milliseconds(0);
+  }
   out.credentials.access_key = text(in.access_key);
   out.credentials.secret_key = text(in.secret_key);
   out.credentials.security_token = text(in.security_token);

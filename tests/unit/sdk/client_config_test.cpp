@@ -35,6 +35,7 @@ route_refresh_ms = "10s"
 heartbeat_ms = 20000
 api_timeout_ms = 1500
 connect_timeout_ms = 500
+switch_after_ms = 250
 
 [credentials]
 access_key = "a"
@@ -76,6 +77,7 @@ allocator = "AVG_BY_CIRCLE"
     CHECK(o.heartbeat == 20s);
     CHECK(o.api_timeout == 1500ms);
     CHECK(o.connect_timeout == 500ms);
+    CHECK(o.switch_after == 250ms);
     CHECK(o.credentials.access_key == "a");
     CHECK(o.credentials.secret_key == "s");
     CHECK(o.credentials.security_token == "t");

@@ -160,6 +160,7 @@ TEST_SUITE("sdk/hooks") {
               "before 1 pg T TagA x", "after 1 14", "before 2 pg T TagA x", "after 2 stored"});
     seen.clear();
     REQUIRE(f.producer->send_oneway(text("y"), {}).has_value());
+    REQUIRE(f.producer->drain(10s));
     CHECK(seen == std::vector<std::string>{"before 1 pg T  y", "after 1 stored"});
   }
 

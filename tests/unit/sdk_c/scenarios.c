@@ -19,6 +19,8 @@ _Static_assert(sizeof(void*) != 8 || offsetof(tenon_consumer_options, drain_on_c
                "tenon_consumer_options");
 _Static_assert(sizeof(void*) != 8 || offsetof(tenon_client_options, tls) == 112,
                "tenon_client_options");
+_Static_assert(sizeof(void*) != 8 || offsetof(tenon_client_options, switch_after_ms) == 160,
+               "tenon_client_options");
 _Static_assert(sizeof(void*) != 8 || offsetof(tenon_message, no_wait) == 128, "tenon_message");
 _Static_assert(sizeof(void*) != 8 || offsetof(tenon_receipt, transaction_id) == 1056,
                "tenon_receipt");
@@ -358,6 +360,16 @@ int scenario_sizes(const char* name_servers) {
                                         .secret_key = "12345678"};
   EXPECT(tenon_client_connect(&account, &client) == TENON_CLIENT_OK);
   tenon_client_destroy(client);
+  for (int64_t ms = -1; ms <= 1; ++ms) { /* off, default, given */
+    const tenon_client_options switching = {
+        .size = sizeof switching, .name_servers = name_servers, .switch_after_ms = ms};
+    EXPECT(tenon_client_connect(&switching, &client) == TENON_CLIENT_OK);
+    tenon_client_destroy(client);
+  }
+  const tenon_client_options never = {
+      .size = sizeof never, .name_servers = name_servers, .switch_after_ms = 60001};
+  EXPECT(tenon_client_connect(&never, &client) == TENON_CLIENT_INVALID_ARGUMENT);
+  EXPECT(strstr(tenon_client_error_text(), "switch_after") != NULL);
   tenon_tls_options tls = {.size = sizeof tls, .no_verify = 1};
   const tenon_client_options encrypted = {
       .size = sizeof encrypted, .name_servers = name_servers, .tls = &tls};

@@ -76,6 +76,11 @@ struct ClientOptions {
   std::chrono::milliseconds heartbeat{30'000};
   std::chrono::milliseconds api_timeout{3'000};      ///< of routes, heartbeats, group members
   std::chrono::milliseconds connect_timeout{3'000};  ///< of one connection attempt
+  /// A send waits so long for the connection to its broker and then goes to another one that has
+  /// queues of the topic, while connecting goes on. Nothing was written, so nothing is sent twice. A
+  /// send whose queue is given, chosen or follows from a key waits for its broker, as does the last
+  /// attempt. 0: all wait for connect_timeout; up to 60 s.
+  std::chrono::milliseconds switch_after{500};
 
   /// Reads a file whose keys are the names above, times with `_ms`, the account in [credentials],
   /// [tls], and [strategies] with selector and allocator. Thread: any.

@@ -114,7 +114,8 @@ class TENON_SDK_API Producer {
     return Task<Result<Receipt>>(std::move(state));
   }
 
-  /// Returns when the message is queued for writing: nobody says whether it arrives.
+  /// Returns when the message is queued for writing, also where that waits for a connection: nobody
+  /// says whether it arrives.
   Result<void> send_oneway(Message message, SendOptions options = {});
 
   /// All of one topic, no delay. Splits what is too large for one request; one receipt per chunk. On
