@@ -2,8 +2,9 @@
 
 #include "errors.h"
 
+#include "tenon/proto/topics.h"
+
 #include <algorithm>
-#include <array>
 
 namespace tenon::sdk {
 namespace {
@@ -13,19 +14,8 @@ constexpr std::string_view kRetry = "%RETRY%";
 constexpr std::string_view kDeadLetter = "%DLQ%";
 constexpr std::string_view kInstance = "MQ_INST_";
 
-constexpr std::array<std::string_view, 9> kSystemTopics{"TBW102",
-                                                        "SCHEDULE_TOPIC_XXXX",
-                                                        "BenchmarkTest",
-                                                        "RMQ_SYS_TRANS_HALF_TOPIC",
-                                                        "RMQ_SYS_TRACE_TOPIC",
-                                                        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-                                                        "TRANS_CHECK_MAX_TIME_TOPIC",
-                                                        "SELF_TEST_TOPIC",
-                                                        "OFFSET_MOVED_EVENT"};
-
 bool is_of_system(std::string_view name) noexcept {
-  return std::find(kSystemTopics.begin(), kSystemTopics.end(), name) != kSystemTopics.end() ||
-         name.starts_with("rmq_sys_") || name.starts_with("CID_RMQ_SYS_");
+  return proto::is_system_topic(name) || name.starts_with("CID_RMQ_SYS_");
 }
 
 /// Length of the prefix that stays in front of a namespace.

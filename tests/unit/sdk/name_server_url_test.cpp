@@ -1,6 +1,7 @@
 // Name servers from an HTTP end point (client §1.4).
 #include "name_server_url.h"
 
+#include "../../support/http_answers.h"
 #include "client_core.h"
 #include "fake_cluster.h"
 
@@ -11,74 +12,10 @@
 #include <thread>
 #include <vector>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 using namespace tenon::sdk;
 using namespace tenon::sdk::test;
 using namespace std::chrono_literals;
-
-namespace {
-
-/// Answers one connection with this text, whatever is asked; empty: accepts and stays silent.
-class OneAnswer {
- public:
-  explicit OneAnswer(std::string answer)
-      : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    REQUIRE(::bind(fd_, reinterpret_cast<sockaddr*>(&at), size) == 0);
-    REQUIRE(::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size) == 0);
-    REQUIRE(::listen(fd_, 4) == 0);
-    url_ = "http://127.0.0.1:" + std::to_string(ntohs(at.sin_port)) + "/rocketmq/nsaddr";
-    thread_ = std::thread([this, answer = std::move(answer)] {
-      const int peer = ::accept(fd_, nullptr, nullptr);
-      char part[1024];
-      while (request_.find("\r\n\r\n") == std::string::npos) {
-        const ssize_t n = ::recv(peer, part, sizeof part, 0);
-        if (n <= 0) {
-          break;
-        }
-        request_.append(part, static_cast<std::size_t>(n));
-      }
-      if (answer.empty()) {
-        while (::recv(peer, part, sizeof part, 0) > 0) {
-        }
-      } else {
-        static_cast<void>(::send(peer, answer.data(), answer.size(), MSG_NOSIGNAL));
-      }
-      ::close(peer);
-    });
-  }
-  ~OneAnswer() {
-    join();
-    ::close(fd_);
-  }
-  OneAnswer(const OneAnswer&) = delete;
-  OneAnswer& operator=(const OneAnswer&) = delete;
-  const std::string& url() const { return url_; }
-  std::string request() {
-    join();
-    return request_;
-  }
-
- private:
-  void join() {
-    if (thread_.joinable()) {
-      thread_.join();
-    }
-  }
-  int fd_;
-  std::string url_;
-  std::string request_;
-  std::thread thread_;
-};
-
-}  // namespace
+using tenon::test::HttpAnswers;
 
 TEST_SUITE("sdk/name_server_url") {
   TEST_CASE("what a URL may look like") {
@@ -123,20 +60,20 @@ TEST_SUITE("sdk/name_server_url") {
 
   TEST_CASE("over a socket: the answer, a refusal, silence, nobody") {
     {
-      OneAnswer server("HTTP/1.0 200 OK\r\nContent-Length: 8\r\n\r\na:1;b:2\n");
+      HttpAnswers server("HTTP/1.0 200 OK\r\nContent-Length: 8\r\n\r\na:1;b:2\n");
       CHECK(fetch_first_line(server.url(), 10s).value() == "a:1;b:2");
       const std::string request = server.request();
       CHECK(request.starts_with("GET /rocketmq/nsaddr HTTP/1.0\r\nHost: 127.0.0.1:"));
     }
     {
-      OneAnswer server("HTTP/1.1 503 Busy\r\n\r\n");
+      HttpAnswers server("HTTP/1.1 503 Busy\r\n\r\n");
       const auto r = fetch_first_line(server.url(), 10s);
       CHECK(r.error().is(Errc::kRefused));
       CHECK(r.error().remark.find("503") != std::string::npos);
     }
     std::string url;
     {
-      OneAnswer server("");
+      HttpAnswers server("");
       url = server.url();
       CHECK(fetch_first_line(url, 50ms).error().is(Errc::kTimeout));
     }
@@ -210,7 +147,7 @@ TEST_SUITE("sdk/name_server_url") {
     CHECK(Client::connect(o).error().is(Errc::kInvalidArgument));
     std::string url;
     {
-      OneAnswer server("HTTP/1.0 200 OK\r\n\r\n\r\n");  // an empty list
+      HttpAnswers server("HTTP/1.0 200 OK\r\n\r\n\r\n");  // an empty list
       url = server.url();
       o.name_server_url = url;
       const auto r = Client::connect(o);

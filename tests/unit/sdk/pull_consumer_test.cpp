@@ -217,6 +217,7 @@ TEST_SUITE("sdk/pull_consumer") {
     f.options.poll_max = 32;
     f.put(0, 32);  // one pull answer
     f.start_owning(1);
+    REQUIRE(eventually([&] { return !f.cluster.requests(RequestCode::kPullMessage).empty(); }));
     f.core->poller().pause(std::span(&kQueue, 1), true);
     CHECK(f.poll().size() == 32);
     f.core->poller().seek(kQueue, 0).value();

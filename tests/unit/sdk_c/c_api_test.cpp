@@ -1,4 +1,5 @@
 // Runs the scenarios in C, each on a broker of its own.
+#include "../../support/http_answers.h"
 #include "scenarios.h"
 
 #include "tenon/testing.h"
@@ -11,10 +12,7 @@
 #include <string>
 #include <thread>
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
+using tenon::test::HttpAnswers;
 using tenon::testing::Broker;
 using tenon::testing::Fault;
 using tenon::testing::FaultKind;
@@ -28,43 +26,6 @@ Broker broker() {
                         .transaction_check = std::chrono::seconds(1)})
       .value();
 }
-
-/// An HTTP end point that answers everybody with a list of name servers.
-class ListServer {
- public:
-  explicit ListServer(const std::string& list)
-      : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    REQUIRE(::bind(fd_, reinterpret_cast<sockaddr*>(&at), size) == 0);
-    REQUIRE(::getsockname(fd_, reinterpret_cast<sockaddr*>(&at), &size) == 0);
-    REQUIRE(::listen(fd_, 4) == 0);
-    url_ = "http://127.0.0.1:" + std::to_string(ntohs(at.sin_port)) + "/list";
-    thread_ = std::thread([this, answer = "HTTP/1.0 200 OK\r\n\r\n" + list + "\n"] {
-      for (int peer = 0; (peer = ::accept(fd_, nullptr, nullptr)) >= 0; ::close(peer)) {
-        char request[1024];
-        if (::recv(peer, request, sizeof request, 0) > 0) {
-          static_cast<void>(::send(peer, answer.data(), answer.size(), MSG_NOSIGNAL));
-        }
-      }
-    });
-  }
-  ~ListServer() {
-    ::shutdown(fd_, SHUT_RDWR);
-    thread_.join();
-    ::close(fd_);
-  }
-  ListServer(const ListServer&) = delete;
-  ListServer& operator=(const ListServer&) = delete;
-  const std::string& url() const { return url_; }
-
- private:
-  const int fd_;
-  std::string url_;
-  std::thread thread_;
-};
 
 }  // namespace
 
@@ -144,7 +105,7 @@ TEST_SUITE("sdk/c") {
   }
   TEST_CASE("name servers from a URL, namespace, unit, stream requests, trace") {
     Broker b = broker();
-    const ListServer server(b.name_servers());
+    const HttpAnswers server("HTTP/1.0 200 OK\r\n\r\n" + b.name_servers() + "\n");
     CHECK(scenario_client_options(server.url().c_str(), "T") == 0);
   }
   TEST_CASE("structures of older and newer programs") {

@@ -3,6 +3,7 @@
 #include "meta/json_file.h"
 
 #include "tenon/base/log.h"
+#include "tenon/proto/topics.h"
 
 #include <algorithm>
 #include <array>
@@ -10,16 +11,6 @@
 
 namespace tenon::broker {
 namespace {
-
-constexpr std::array<std::string_view, 9> kSystemTopics{"TBW102",
-                                                        "SCHEDULE_TOPIC_XXXX",
-                                                        "BenchmarkTest",
-                                                        "RMQ_SYS_TRANS_HALF_TOPIC",
-                                                        "RMQ_SYS_TRACE_TOPIC",
-                                                        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
-                                                        "TRANS_CHECK_MAX_TIME_TOPIC",
-                                                        "SELF_TEST_TOPIC",
-                                                        "OFFSET_MOVED_EVENT"};
 
 constexpr std::array<std::string_view, 7> kNotSendable{"SCHEDULE_TOPIC_XXXX",
                                                        "rmq_sys_wheel_timer",
@@ -56,7 +47,7 @@ Topics::Topics(const BrokerConfig& config, const Clock& clock)
       clock_(clock),
       file_(config.store_root / "config" / "topics.json") {
   version_.timestamp = clock.wall_ms();
-  system_.insert(kSystemTopics.begin(), kSystemTopics.end());
+  system_.insert(proto::kSystemTopics.begin(), proto::kSystemTopics.end());
 }
 
 void Topics::add_builtin() {
@@ -284,7 +275,7 @@ void Topics::persist_or_log() {
 }
 
 bool Topics::is_system(std::string_view name) const {
-  return name.starts_with("rmq_sys_") || system_.find(std::string(name)) != system_.end();
+  return proto::is_system_topic(name) || system_.find(std::string(name)) != system_.end();
 }
 
 bool Topics::not_sendable(std::string_view name) noexcept {

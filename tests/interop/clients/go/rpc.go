@@ -4,10 +4,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/apache/rocketmq-client-go/v2"
@@ -49,42 +46,20 @@ func request(o options) int {
 // Answers each request with its text in capitals.
 func reply(o options) int {
 	p := rpcProducer(o)
-	c, err := rocketmq.NewPushConsumer(
-		consumer.WithNsResolver(primitive.NewPassthroughResolver([]string{o.one("namesrv", "")})),
-		consumer.WithGroupName(o.one("group", "")+"_consumer"),
-		consumer.WithConsumeFromWhere(consumer.ConsumeFromFirstOffset))
-	if err == nil {
-		err = c.Subscribe(o.one("topic", ""), consumer.MessageSelector{}, func(ctx context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
-			for _, m := range ms {
-				answer, err := consumer.CreateReplyMessage(m, nil)
-				if err == nil {
-					answer.Body = []byte(strings.ToUpper(string(m.Body))) // the library forgets it
-					_, err = p.SendSync(context.Background(), answer)
-				}
-				if err != nil {
-					line(object{"replied": string(m.Body), "failure": err.Error()})
-				} else {
-					line(object{"replied": string(m.Body), "status": "SEND_OK"})
-				}
+	defer p.Shutdown()
+	return listen(o, func(ctx context.Context, ms ...*primitive.MessageExt) (consumer.ConsumeResult, error) {
+		for _, m := range ms {
+			answer, err := consumer.CreateReplyMessage(m, nil)
+			if err == nil {
+				answer.Body = []byte(strings.ToUpper(string(m.Body))) // the library forgets it
+				_, err = p.SendSync(context.Background(), answer)
 			}
-			return consumer.ConsumeSuccess, nil
-		})
-	}
-	if err == nil {
-		err = c.Start()
-	}
-	if err != nil {
-		line(object{"error": err.Error()})
-		return 1
-	}
-	line(object{"event": "started"})
-	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTERM, syscall.SIGINT)
-	select {
-	case <-stop:
-	case <-time.After(time.Duration(o.number("timeout", "120") * 1e9)):
-	}
-	c.Shutdown()
-	p.Shutdown()
-	return 0
+			if err != nil {
+				line(object{"replied": string(m.Body), "failure": err.Error()})
+			} else {
+				line(object{"replied": string(m.Body), "status": "SEND_OK"})
+			}
+		}
+		return consumer.ConsumeSuccess, nil
+	}, consumer.WithGroupName(o.one("group", "")+"_consumer"))
 }
