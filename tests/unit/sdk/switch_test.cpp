@@ -288,6 +288,27 @@ TEST_SUITE("sdk/switch") {
     }
   }
 
+  TEST_CASE("with fault tolerance a broker that did not answer in time is avoided likewise") {
+    for (const FaultTolerance table : {FaultTolerance::kQuick, FaultTolerance::kClassic}) {
+      ProducerOptions how;
+      how.fault_tolerance = table;
+      Fixture f({}, how);
+      f.cluster.set_connected(kA, true);
+      f.cluster.set_hook([](const Request& r) -> std::optional<Outcome> {
+        return r.command.code == RequestCode::kSendMessageV2 && r.address == kA
+                   ? std::optional(Outcome::fail(tenon::Errc::kTimeout))
+                   : std::nullopt;
+      });
+      f.start_both();
+      CHECK(f.failed() == 1);
+      for (int i = 0; i < 20; ++i) {
+        f.start();
+      }
+      CHECK(f.failed() == 1);
+      CHECK(f.at(kQueueB) == 21);
+    }
+  }
+
   TEST_CASE("the route is asked for in the background, once per second at most") {
     Fixture f;
     f.start_both();
