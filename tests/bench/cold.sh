@@ -72,7 +72,7 @@ load --capacity "$rate" --factor 0.5 | tee "$folder/reading"
 after=$(awk '/read_bytes/ {print $2}' "/proc/$broker/io")
 echo "read from the disk meanwhile: $(((after - before) >> 20)) MiB"
 kill "$reader" || { cat "$folder/read"; echo "the consumer ended before the load did"; exit 1; }
-wait "$reader" || true
+wait "$reader" || true # by our signal
 reader=
 p99() { sed -n 's/^stored: .*p99 \([0-9.]*\) ms.*/\1/p' "$1"; }
 awk -v a="$(p99 "$folder/alone")" -v b="$(p99 "$folder/reading")" \

@@ -1,4 +1,4 @@
-#include "net_fixture.h"
+#include "black_hole.h"
 
 #include <map>
 
@@ -215,32 +215,13 @@ TEST_SUITE("net/rpc_client") {
   }
 
   TEST_CASE("a call that runs out of time before there is a connection was never sent") {
-    // A server whose queue of connections is full does not answer further ones.
-    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&at), size) == 0);
-    REQUIRE(::listen(fd, 0) == 0);
-    REQUIRE(::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) == 0);
-    std::vector<int> fill;
-    for (int i = 0; i < 3; ++i) {
-      const int f = ::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-      static_cast<void>(::connect(f, reinterpret_cast<sockaddr*>(&at), sizeof at));
-      fill.push_back(f);
-    }
-    const std::string address = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+    const BlackHole hole;
     Client client({.connect_timeout = 300ms});
     Outcomes done;
-    client.rpc->call(address, {.code = 1}, 50ms, done.callback());
-    client.rpc->call(address, {.code = 1}, 20s, done.callback());
+    client.rpc->call(hole.address(), {.code = 1}, 50ms, done.callback());
+    client.rpc->call(hole.address(), {.code = 1}, 20s, done.callback());
     REQUIRE(done.wait_for(2));
     CHECK(done.errors == std::map<Errc, int>{{Errc::kNotReady, 2}});
-    for (const int f : fill) {
-      ::close(f);
-    }
-    ::close(fd);
   }
 
   TEST_CASE("a lost connection ends the calls in flight, the next call connects anew") {
