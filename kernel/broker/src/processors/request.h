@@ -90,11 +90,11 @@ void send_reply(const net::ConnectionPtr& connection,
                 const proto::CommandView& request,
                 const Reply& reply);
 
-/// A field that the handler cannot do without. @throws nothing; the error's text is Java's
-Result<std::string_view> need_text(const proto::CommandView& c, std::string_view key);
 /// Of what waited too long for a worker.
 std::string overdue_remark(const WorkerPool::Overdue& overdue);
 
+/// A field that the handler cannot do without. @throws nothing; the error's text is Java's
+Result<std::string_view> need_text(const proto::CommandView& c, std::string_view key);
 Result<std::int32_t> need_int(const proto::CommandView& c, std::string_view key);
 Result<std::int64_t> need_long(const proto::CommandView& c, std::string_view key);
 /// Answer 1 with the error's text.
